@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/alloc.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_long live[MW_LIVE_COUNT];
+
+static void *checked(void *p, size_t n) {
+  if (p != NULL || n == 0) return p;
+  fprintf(stderr, "moonwatch: out of memory while asking for %zu bytes\n", n);
+  abort();
+}
+
+void *mw_xmalloc(size_t n) { return checked(malloc(n ? n : 1), n ? n : 1); }
+
+void *mw_xcalloc(size_t count, size_t n) {
+  return checked(calloc(count ? count : 1, n ? n : 1), SIZE_MAX);
+}
+
+void *mw_xrealloc(void *p, size_t n) { return checked(realloc(p, n ? n : 1), n ? n : 1); }
+
+char *mw_xstrndup(const char *s, size_t n) {
+  char *copy = mw_xmalloc(n + 1);
+  if (n > 0) memcpy(copy, s, n);
+  copy[n] = '\0';
+  return copy;
+}
+
+char *mw_xstrdup(const char *s) { return mw_xstrndup(s, strlen(s)); }
+
+void mw_free(void *p) { free(p); }
+
+void mw_live_add(enum mw_live kind, int delta) {
+  atomic_fetch_add_explicit(&live[kind], delta, memory_order_relaxed);
+}
+
+long mw_live_get(enum mw_live kind) {
+  return atomic_load_explicit(&live[kind], memory_order_relaxed);
+}
+
+const char *mw_live_name(enum mw_live kind) {
+  static const char *const names[] = {
+#define X(name, text) text,
+      MW_LIVE_MAP(X)
+#undef X
+  };
+  return names[kind];
+}

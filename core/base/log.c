@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// One buffer per call, one write per line, so lines of two threads never mix.
+#include "base/log.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+enum { LINE_LIMIT = 16 * 1024, STATUS_LIMIT = 256 };
+
+static atomic_int current_level = MW_LOG_INFO;
+static atomic_bool as_json;
+static bool on_terminal;
+static pthread_mutex_t out_lock = PTHREAD_MUTEX_INITIALIZER;
+static char status_line[STATUS_LIMIT];
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static const char *const level_colours[] = {"\033[31m", "\033[33m", "\033[36m", "\033[2m"};
+
+void mw_log_setup(enum mw_log_level level, enum mw_log_format format) {
+  on_terminal = isatty(STDERR_FILENO) == 1;
+  atomic_store(&as_json, format == MW_LOG_JSON || (format == MW_LOG_AUTO && !on_terminal));
+  atomic_store(&current_level, (int)level);
+}
+
+void mw_log_set_level(enum mw_log_level level) { atomic_store(&current_level, (int)level); }
+
+bool mw_log_on(enum mw_log_level level) {
+  return (int)level <= atomic_load_explicit(&current_level, memory_order_relaxed);
+}
+
+// A line that is too long is cut, never lost: appends past the limit are ignored on purpose.
+static void put(struct mw_buf *b, const char *p, size_t n) {
+  if (mw_buf_add(b, p, n) < 0 && b->n < b->limit) {
+    size_t room = b->limit - b->n;
+    if (mw_buf_add(b, p, room < n ? room : n) < 0) return;
+  }
+}
+
+static void puts_(struct mw_buf *b, const char *s) { put(b, s, strlen(s)); }
+
+static void put_json_string(struct mw_buf *b, struct mw_slice s) {
+  put(b, "\"", 1);
+  size_t start = 0;
+  for (size_t i = 0; i < s.n; i++) {
+    unsigned char c = (unsigned char)s.p[i];
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    put(b, s.p + start, i - start);
+    char esc[8];
+    int n = c == '"' || c == '\\' ? snprintf(esc, sizeof esc, "\\%c", c)
+            : c == '\n'           ? snprintf(esc, sizeof esc, "\\n")
+                                  : snprintf(esc, sizeof esc, "\\u%04x", c);
+    put(b, esc, (size_t)n);
+    start = i + 1;
+  }
+  put(b, s.p + start, s.n - start);
+  put(b, "\"", 1);
+}
+
+static void put_value(struct mw_buf *b, const struct mw_log_field *f, bool json) {
+  char number[40];
+  switch (f->kind) {
+    case MW_FIELD_STR: {
+      bool plain = !json && f->str.n > 0;
+      for (size_t i = 0; plain && i < f->str.n; i++) {
+        unsigned char c = (unsigned char)f->str.p[i];
+        plain = c > ' ' && c != '"' && c != '=' && c != 0x7F;
+      }
+      if (plain) {
+        put(b, f->str.p, f->str.n);
+      } else {
+        put_json_string(b, f->str);
+      }
+      return;
+    }
+    case MW_FIELD_INT:
+      snprintf(number, sizeof number, "%" PRId64, f->i);
+      break;
+    case MW_FIELD_NUM:
+      if (isfinite(f->num)) {
+        snprintf(number, sizeof number, "%.6g", f->num);
+      } else {
+        snprintf(number, sizeof number, json ? "null" : "%f", f->num);
+      }
+      break;
+    case MW_FIELD_BOOL:
+      snprintf(number, sizeof number, "%s", f->i ? "true" : "false");
+      break;
+    case MW_FIELD_RAW:
+      put(b, f->str.p, f->str.n);
+      return;
+  }
+  puts_(b, number);
+}
+
+static void put_time(struct mw_buf *b, bool json) {
+  double wall = mw_clock_wall();
+  time_t seconds = (time_t)wall;
+  int ms = (int)((wall - (double)seconds) * 1000);
+  struct tm tm;
+  char stamp[40];
+  size_t n;
+  if (json) {
+    gmtime_r(&seconds, &tm);
+    n = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(stamp + n, sizeof stamp - n, ".%03dZ", ms);
+  } else {
+    localtime_r(&seconds, &tm);
+    n = strftime(stamp, sizeof stamp, "%H:%M:%S", &tm);
+    snprintf(stamp + n, sizeof stamp - n, ".%03d", ms);
+  }
+  puts_(b, stamp);
+}
+
+static void format_json(struct mw_buf *b, enum mw_log_level level, const char *message,
+                        const struct mw_log_field *fields, size_t count) {
+  puts_(b, "{\"time\":\"");
+  put_time(b, true);
+  puts_(b, "\",\"level\":\"");
+  puts_(b, level_names[level]);
+  puts_(b, "\",\"msg\":");
+  put_json_string(b, mw_slice_str(message));
+  for (size_t i = 0; i < count; i++) {
+    put(b, ",", 1);
+    put_json_string(b, mw_slice_str(fields[i].key));
+    put(b, ":", 1);
+    put_value(b, &fields[i], true);
+  }
+  put(b, "}", 1);
+}
+
+static void format_text(struct mw_buf *b, enum mw_log_level level, const char *message,
+                        const struct mw_log_field *fields, size_t count) {
+  if (on_terminal) puts_(b, level_colours[level]);
+  put_time(b, false);
+  put(b, " ", 1);
+  puts_(b, level_names[level]);
+  puts_(b, strlen(level_names[level]) == 4 ? "  " : " ");
+  if (on_terminal) puts_(b, "\033[0m");
+  puts_(b, message);
+  for (size_t i = 0; i < count; i++) {
+    put(b, " ", 1);
+    puts_(b, fields[i].key);
+    put(b, "=", 1);
+    put_value(b, &fields[i], false);
+  }
+}
+
+static void write_all(const char *p, size_t n) {
+  while (n > 0) {
+    ssize_t w = write(STDERR_FILENO, p, n);
+    if (w <= 0) return;  // nowhere left to complain
+    p += w;
+    n -= (size_t)w;
+  }
+}
+
+void mw_log_fields(enum mw_log_level level, const char *message, const struct mw_log_field *fields,
+                   size_t count) {
+  struct mw_buf b;
+  mw_buf_init(&b, LINE_LIMIT);
+  bool json = atomic_load(&as_json);
+  if (on_terminal) puts_(&b, "\r\033[K");
+  if (json) {
+    format_json(&b, level, message, fields, count);
+  } else {
+    format_text(&b, level, message, fields, count);
+  }
+  b.limit = LINE_LIMIT + STATUS_LIMIT + 1;
+  put(&b, "\n", 1);
+  pthread_mutex_lock(&out_lock);
+  if (on_terminal) puts_(&b, status_line);
+  write_all(b.p, b.n);
+  pthread_mutex_unlock(&out_lock);
+  mw_buf_deinit(&b);
+}
+
+void mw_log_status(const char *line) {
+  if (!on_terminal || atomic_load(&as_json)) return;
+  pthread_mutex_lock(&out_lock);
+  snprintf(status_line, sizeof status_line, "%s", line != NULL ? line : "");
+  write_all("\r\033[K", 4);
+  write_all(status_line, strlen(status_line));
+  pthread_mutex_unlock(&out_lock);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's registry of informers, found by identity. Script thread only.
+//
+// Lua factories are option sets that belong to a script; what they share lives here, so that two
+// factories with equal options share one watch and one store, and a script that is loaded anew
+// finds its caches warm.
+#pragma once
+
+#include "base/err.h"
+#include "cache/informer.h"
+
+struct mw_factory;
+
+// The registry holds +1 on each informer that is not stopped.
+struct mw_factory *mw_factory_new(const struct mw_runtime *runtime);
+// Stops every informer and lets go of it; done is called from the loop when all have stopped.
+void mw_factory_close(struct mw_factory *f, mw_loop_cb done, void *ctx);
+// After close has reported done.
+void mw_factory_free(struct mw_factory *f);
+
+// The informer of this identity, made if there is none that is not stopped: +1. Takes over
+// config->projection in either case. resync is not part of the identity: the first to ask decides
+// the check period, later ones get theirs per listener.
+struct mw_informer *mw_factory_get(struct mw_factory *f, const struct mw_informer_config *config,
+                                   struct mw_err *err);
+// Calls cb with each live informer (borrowed).
+void mw_factory_each(struct mw_factory *f, void (*cb)(void *ctx, struct mw_informer *inf),
+                     void *ctx);

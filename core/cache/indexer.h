@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store and its indexes. Belongs to the script thread: one writer, readers without locks.
+//
+// TRAPs decided: an index function that fails on a write never breaks the write and never leaves
+// half an index: the object has no values in that index, and the failure is counted and reported
+// (S-STO-23). One that fails on existing objects refuses the registration. Index values are
+// remembered per object, so removal never calls the function again and a function that changes
+// its mind cannot strand an entry. Indexes can be removed (our extension to S-STO-27).
+//
+// The index `namespace` is always there and needs no memory per object beyond its set.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "cache/extract.h"
+#include "cache/object.h"
+#include "cache/objmap.h"
+#include "cache/selector.h"
+
+struct mw_indexer;
+
+// Appends the values of o to out. Nonzero: failed, err says why.
+typedef int (*mw_index_cb)(void *ctx, struct mw_object *o, struct mw_values *out,
+                           struct mw_err *err);
+
+struct mw_index_spec {
+  const char *name;
+  mw_index_cb values;
+  void (*free_ctx)(void *ctx);  // called when the index is removed or refused; may be NULL
+  void *ctx;
+};
+
+struct mw_indexer *mw_indexer_new(void);
+void mw_indexer_free(struct mw_indexer *ix);
+
+// Adds all or none: MW_EEXIST names a clash, MW_ESCRIPT or another code an object that the function
+// fails on. Existing objects are indexed before it returns (S-STO-26).
+int mw_indexer_add_indexes(struct mw_indexer *ix, const struct mw_index_spec *specs, size_t count,
+                           struct mw_err *err) __attribute__((warn_unused_result));
+// MW_ENOTFOUND when there is none of that name; `namespace` cannot be removed (MW_EINVAL).
+int mw_indexer_remove_index(struct mw_indexer *ix, struct mw_slice name, struct mw_err *err);
+// Calls cb with each index's name.
+void mw_indexer_each_index(const struct mw_indexer *ix, void (*cb)(void *ctx, struct mw_slice name),
+                           void *ctx);
+// A ready-made index function over an mw_extract (ctx; free it with mw_extract_free).
+int mw_index_extract(void *ctx, struct mw_object *o, struct mw_values *out, struct mw_err *err);
+
+// Upsert: takes its own +1, moves the store RV to the object's. Returns the replaced object with
+// its +1, or NULL.
+struct mw_object *mw_indexer_upsert(struct mw_indexer *ix, struct mw_object *o);
+// Returns the removed object with its +1, or NULL. rv (the deletion event's) becomes the store RV
+// unless empty, also when the key was unknown (S-STO-10, 30).
+struct mw_object *mw_indexer_remove(struct mw_indexer *ix, struct mw_slice key, struct mw_slice rv);
+// Makes the store exactly `all` (last of duplicate keys wins) and its RV rv, without ever holding
+// both states twice. olds gets one entry per item of all: the object it replaced with +1, or NULL;
+// gone gets what is no longer there.
+void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all,
+                        struct mw_slice rv, struct mw_object_list *olds,
+                        struct mw_object_list *gone);
+void mw_indexer_set_rv(struct mw_indexer *ix, struct mw_slice rv);
+
+// Reads. Results are borrowed unless a list takes its own +1.
+struct mw_object *mw_indexer_get(const struct mw_indexer *ix, struct mw_slice key);
+size_t mw_indexer_count(const struct mw_indexer *ix);
+struct mw_slice mw_indexer_rv(const struct mw_indexer *ix);  // "" until something was applied
+// Appends what matches: namespace "" is all of them, selector NULL everything (S-LST-02, 03).
+void mw_indexer_list(const struct mw_indexer *ix, struct mw_slice ns,
+                     const struct mw_selector *selector, struct mw_unpacker *u,
+                     struct mw_object_list *out);
+// Objects under one value; MW_ENOTFOUND for an unknown index name (S-STO-24).
+int mw_indexer_by_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,
+                        struct mw_object_list *out, struct mw_err *err);
+// Objects that share a value with o, each once.
+int mw_indexer_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_object *o,
+                     struct mw_object_list *out, struct mw_err *err);
+// The keys under one value, sorted ascending.
+int mw_indexer_index_keys(const struct mw_indexer *ix, struct mw_slice index,
+                          struct mw_slice value, struct mw_values *out, struct mw_err *err);
+// The values that have at least one object; none for an unknown name (S-STO-25).
+void mw_indexer_index_values(const struct mw_indexer *ix, struct mw_slice index,
+                             struct mw_values *out);
+
+struct mw_indexer_stats {
+  size_t objects;
+  size_t object_bytes;  // packed objects with their headers
+  size_t map_bytes;     // store and index tables
+  unsigned long long index_failures;
+};
+void mw_indexer_stats(const struct mw_indexer *ix, struct mw_indexer_stats *out);

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shared informer: reflector -> delta fifo -> indexer -> processor, for one resource.
+//
+// Everything here is called on the script thread; the reflector lives on the ingest thread and is
+// reached by posting. Informers are refcounted and shared: see factory.h for who finds them.
+//
+// Contract: S-INF-01..81, S-PRC-01..09. Deltas are applied in batches from the loop: first the
+// store and its indexes, then the notifications, in order.
+//
+// TRAPs decided: processing errors (a transform that fails, an object that cannot be stored) are
+// contained, logged and counted; they are not requeued (client-go's RetryOnError of old), because
+// the next relist or resync heals. A resync is decided when it is processed: the reflector queues
+// SYNC_ALL at each check period, and the listeners that are due are found then, so a resync never
+// overtakes an update that was queued before it.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cache/indexer.h"
+#include "cache/processor.h"
+#include "cache/reflector.h"
+#include "transport/http.h"
+#include "transport/loop.h"
+
+// What all informers of a host share.
+struct mw_runtime {
+  struct mw_loop *script;  // the loop this is called on
+  struct mw_loop *ingest;  // the loop of http and the reflectors
+  struct mw_http *http;
+};
+
+struct mw_informer_config {
+  struct mw_endpoint *endpoint;         // takes its own reference
+  struct mw_reflector_config reflector;  // strings copied; projection: see below
+  struct mw_projection *projection;     // owned by the informer afterwards; NULL: the default
+  bool keep_managed_fields;             // with projection NULL: keep everything
+  size_t fifo_bound;                    // 0: MW_FIFO_BOUND
+};
+
+struct mw_informer;
+
+// A transform turns an object into another of the same key, on the script thread, before the store
+// sees it. 0 and *out with +1 (may be `in` itself, referenced again); 1: drop the object, as if it
+// had not been sent; negative: failed, err says why.
+typedef int (*mw_transform_cb)(void *ctx, struct mw_object *in, struct mw_object **out,
+                               struct mw_err *err);
+typedef void (*mw_informer_error_cb)(void *ctx, enum mw_error_place place,
+                                     const struct mw_err *err, const char *again);
+
+// +1 for the caller.
+struct mw_informer *mw_informer_new(const struct mw_runtime *runtime,
+                                    const struct mw_informer_config *config);
+struct mw_informer *mw_informer_ref(struct mw_informer *inf);
+// The last unref stops a running informer and frees it when the ingest side has let go.
+void mw_informer_unref(struct mw_informer *inf);
+
+// A stable text of resource, namespace, selectors, projection, endpoint: equal means shareable.
+int mw_informer_identity(const struct mw_informer_config *config, struct mw_buf *out);
+// "v1/pods", for people.
+const char *mw_informer_name(const struct mw_informer *inf);
+
+// Users: an informer runs from its first start until as many stops (S-INF-01, 02). A stopped
+// informer is never started again (MW_ESTATE); its store stays readable.
+int mw_informer_start(struct mw_informer *inf, struct mw_err *err);
+void mw_informer_stop(struct mw_informer *inf);
+bool mw_informer_is_started(const struct mw_informer *inf);
+bool mw_informer_is_stopped(const struct mw_informer *inf);  // fully: all listeners closed
+bool mw_informer_has_synced(const struct mw_informer *inf);
+
+// Before start only (MW_ESTATE afterwards). free_ctx (may be NULL) is called when it is dropped.
+int mw_informer_set_transform(struct mw_informer *inf, mw_transform_cb cb, void *ctx,
+                              void (*free_ctx)(void *), struct mw_err *err);
+// The watch error handler; last call wins.
+int mw_informer_set_error_handler(struct mw_informer *inf, mw_informer_error_cb cb, void *ctx,
+                                  void (*free_ctx)(void *), struct mw_err *err);
+
+// Handlers. requested resync < 0 means the informer's default. The rules of S-INF-40..45 decide
+// the effective period. After start the listener first gets every stored object as an initial add
+// unless replay is false. MW_ESTATE after stop.
+struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
+                                             const struct mw_listener_config *config,
+                                             double resync, bool replay, struct mw_err *err);
+
+// Indexes: as indexer.h, refused after stop (S-INF-04).
+int mw_informer_add_indexes(struct mw_informer *inf, const struct mw_index_spec *specs,
+                            size_t count, struct mw_err *err);
+struct mw_indexer *mw_informer_indexer(struct mw_informer *inf);
+
+// Called from the loop when synced, stopped, a listener synced or closed. One observer.
+void mw_informer_on_change(struct mw_informer *inf, mw_loop_cb changed, void *ctx);
+
+struct mw_informer_stats {
+  struct mw_reflector_stats reflector;
+  struct mw_indexer_stats store;
+  size_t queued;            // deltas in the fifo
+  uint64_t coalesced;       // by the fifo
+  uint64_t process_errors;  // transforms that failed
+  uint64_t deltas;          // applied
+  char last_error[MW_ERR_MESSAGE_MAX];  // "" when the last cycle went well
+};
+void mw_informer_stats(struct mw_informer *inf, struct mw_informer_stats *out);

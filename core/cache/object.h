@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cached Kubernetes object: immutable, refcounted, packed, one allocation.
+//
+// Ownership: mw_object_new() returns +1; whoever stores a pointer takes its own +1 with
+// mw_object_ref(). The count is atomic: objects cross threads by reference, and the last unref
+// frees on the spot, whichever thread that is.
+//
+// Unpacked stay: key, uid, resourceVersion, flags, and a 4-byte fingerprint per label, enough to
+// say "surely not" without unpacking. Everything else is in the packed bytes.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "wire/item.h"
+#include "wire/pack.h"
+
+enum { MW_OBJECT_KEY_MAX = 1024, MW_OBJECT_UID_MAX = 128, MW_OBJECT_RV_MAX = 128 };
+
+struct mw_object;
+
+// Packs an item. NULL when it cannot be stored: no metadata, no name, or key, uid or rv longer
+// than the maxima above (err says which).
+struct mw_object *mw_object_new(const struct mw_item *item, struct mw_packer *packer,
+                                struct mw_err *err);
+struct mw_object *mw_object_ref(struct mw_object *o);  // NULL in, NULL out
+void mw_object_unref(struct mw_object *o);             // NULL is fine
+
+// "namespace/name", or "name" without a namespace (S-STO-01).
+struct mw_slice mw_object_key(const struct mw_object *o);
+struct mw_slice mw_object_ns(const struct mw_object *o);
+struct mw_slice mw_object_name(const struct mw_object *o);
+struct mw_slice mw_object_rv(const struct mw_object *o);
+uint32_t mw_object_hash(const struct mw_object *o);  // mw_hash(key)
+// metadata.deletionTimestamp is set.
+bool mw_object_deleting(const struct mw_object *o);
+// Writes the uid and a NUL to out (at least MW_OBJECT_UID_MAX + 1 bytes); returns its length.
+size_t mw_object_uid(const struct mw_object *o, char *out);
+bool mw_object_same_uid(const struct mw_object *a, const struct mw_object *b);
+// Same uid and resourceVersion as the item: nothing to pack again.
+bool mw_object_same_version(const struct mw_object *o, const struct mw_item *item);
+
+// Sizes: of the JSON, and of the whole allocation.
+size_t mw_object_raw_size(const struct mw_object *o);
+size_t mw_object_memory(const struct mw_object *o);
+
+// The JSON, unpacked into u's memory: valid until u is used again.
+struct mw_slice mw_object_json(const struct mw_object *o, struct mw_unpacker *u);
+
+// Fingerprints: false means surely not; true means look.
+bool mw_object_may_have_label(const struct mw_object *o, struct mw_slice key);
+bool mw_object_may_have_label_value(const struct mw_object *o, struct mw_slice key,
+                                    struct mw_slice value);
+// The label's value by unpacking as far as the metadata: 1 and *value (valid until u is used
+// again), or 0.
+int mw_object_label(const struct mw_object *o, struct mw_unpacker *u, struct mw_slice key,
+                    struct mw_slice *value);
+
+// Splits a key: 0 slashes: no namespace; 1: namespace and name; more: MW_EINVAL "unexpected key
+// format" (S-STO-02).
+int mw_key_split(struct mw_slice key, struct mw_slice *ns, struct mw_slice *name);
+
+// Compares two resource versions (S-REST-11): -1, 0, 1 into *order, or MW_EINVAL when one of them
+// is not a plain positive decimal. Lengths are not limited.
+int mw_rv_compare(struct mw_slice a, struct mw_slice b, int *order);
+
+// A counted array of objects, each +1.
+struct mw_object_list {
+  struct mw_object **v;
+  size_t n;
+  size_t cap;
+};
+
+// Appends and takes its own +1.
+void mw_object_list_add(struct mw_object_list *l, struct mw_object *o);
+void mw_object_list_deinit(struct mw_object_list *l);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A set of objects, found by key. Used by the store, by every index value, by the reflector (what
+// the server was last seen to have) and by the temporary store of a streaming list.
+//
+// The map holds +1 on each object and borrows the key from it: about 20 bytes per object.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cache/object.h"
+
+struct mw_objmap {
+  struct mw_object **slots;
+  uint32_t *hashes;
+  size_t count;
+  size_t used;
+  size_t cap;
+};
+
+void mw_objmap_init(struct mw_objmap *m);
+void mw_objmap_deinit(struct mw_objmap *m);
+// Borrowed, or NULL.
+struct mw_object *mw_objmap_get(const struct mw_objmap *m, struct mw_slice key);
+// Takes its own +1 on o. Returns the object that had the key (its +1 passes to the caller), or
+// NULL.
+struct mw_object *mw_objmap_set(struct mw_objmap *m, struct mw_object *o);
+// Returns the removed object with its +1, or NULL.
+struct mw_object *mw_objmap_del(struct mw_objmap *m, struct mw_slice key);
+// Walk: start with *cursor = 0, NULL at the end; borrowed. The map must not change meanwhile.
+struct mw_object *mw_objmap_next(const struct mw_objmap *m, size_t *cursor);
+// Bytes the map itself uses.
+size_t mw_objmap_memory(const struct mw_objmap *m);

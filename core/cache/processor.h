@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fan-out: every notification to every listener, one queue per listener. Script thread only.
+//
+// Contract (S-INF-10..53): per listener strictly sequential and in emission order, never
+// concurrent with itself; a slow listener delays only itself. Delivery happens from the loop, in
+// slices of a few milliseconds, never inside the call that distributes.
+//
+// TRAPs decided: a delivery that failed counts as delivered, also towards the registration's
+// synced state (S-INF-37). A queue beyond its bound coalesces per key (D15): old of the first, new
+// of the last, deletions kept; counted. Same-RV updates go to listeners that are flagged syncing,
+// and every listener is flagged until the first resync check (S-INF-23): with no resync at all,
+// relists of unchanged objects reach everyone, as upstream.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cache/object.h"
+#include "cache/objmap.h"
+#include "transport/loop.h"
+
+enum { MW_LISTENER_BOUND = 16384 };
+
+enum mw_notify_type { MW_NOTIFY_ADD = 0, MW_NOTIFY_UPDATE, MW_NOTIFY_DELETE };
+
+struct mw_notification {
+  enum mw_notify_type type;
+  struct mw_object *old;     // UPDATE only
+  struct mw_object *object;  // the new state; for DELETE the last known one
+  bool initial;              // ADD: part of this listener's initial list
+  bool stale;                // DELETE: inferred from a relist, the object may be out of date
+  uint64_t queued_at;
+};
+
+struct mw_processor;
+struct mw_listener;  // refcounted by the processor and the registration that holds it
+
+struct mw_listener_config {
+  char name[64];          // for messages
+  double resync;          // effective period, 0: none
+  size_t bound;           // 0: MW_LISTENER_BOUND
+  // Delivers one notification (borrowed for the call). 0: finished, also when the handler failed;
+  // 1: still running, mw_listener_finished() will be called.
+  int (*deliver)(void *ctx, const struct mw_notification *n);
+  // Whether the listener wants this object; NULL: all. Transitions become add and delete
+  // (S-INF-71).
+  bool (*filter)(void *ctx, struct mw_object *o);
+  // The last delivery has ended and nothing will be called any more.
+  void (*closed)(void *ctx);
+  void *ctx;
+};
+
+struct mw_processor *mw_processor_new(struct mw_loop *loop);
+// All listeners must be closed.
+void mw_processor_free(struct mw_processor *p);
+
+// Adds a listener (+1 for the caller).
+struct mw_listener *mw_processor_add(struct mw_processor *p,
+                                     const struct mw_listener_config *config);
+void mw_listener_unref(struct mw_listener *l);  // NULL is fine
+// No new notifications; queued ones are dropped; a running one finishes, then `closed` is called
+// (from the loop, never inside this call). Idempotent.
+void mw_listener_remove(struct mw_listener *l);
+bool mw_listener_is_closed(const struct mw_listener *l);
+void mw_listener_finished(struct mw_listener *l);
+
+// Queues a synthetic add for a late listener.
+void mw_listener_replay(struct mw_listener *l, struct mw_object *o);
+// Queues for all listeners; takes its own references. An update with equal resource versions goes
+// to the syncing ones only (S-INF-22).
+void mw_processor_distribute(struct mw_processor *p, const struct mw_notification *n);
+// The informer has its first snapshot in the store and all its adds are queued.
+void mw_processor_set_synced(struct mw_processor *p);
+// Synced upstream, and every initial add was delivered (S-INF-61).
+bool mw_listener_has_synced(const struct mw_listener *l);
+
+// The resync check (S-INF-44): flags the listeners that are due; true if any is.
+bool mw_processor_resync_due(struct mw_processor *p, uint64_t now);
+void mw_listener_set_resync(struct mw_listener *l, double seconds, uint64_t now);
+// Removes all listeners; `done` is called from the loop once all are closed.
+void mw_processor_close(struct mw_processor *p, mw_loop_cb done, void *ctx);
+// Called from the loop whenever a listener became synced or closed.
+void mw_processor_on_change(struct mw_processor *p, mw_loop_cb changed, void *ctx);
+
+struct mw_listener_stats {
+  size_t pending;
+  uint64_t delivered;
+  uint64_t coalesced;
+  uint64_t lag_ns;  // age of the notification now at the head, 0 when idle
+};
+void mw_listener_stats(const struct mw_listener *l, struct mw_listener_stats *out);

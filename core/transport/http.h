@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP requests to API servers: libcurl multi on a libuv loop.
+//
+// Everything here happens on the loop's thread. A request is started and then reports: status
+// once, data any number of times, done exactly once. Callbacks never run inside
+// mw_http_start() or mw_http_cancel().
+//
+// What it does for every request: TLS verified against the configured CA, credentials fetched and
+// refreshed (a 401 makes one retry with fresh ones), HTTP/2 with many requests on one connection
+// (or HTTP/1.1), keepalive so that a dead peer is found, Retry-After honoured (S-REST-01..03).
+//
+// libcurl 7.88 can stall with many HTTP/2 streams: bytes stay inside libcurl while the kernel's
+// queue is empty. We ask for a buffer of at least 128 KiB and poke every socket that has running
+// transfers and was silent for a while (`guard`), which frees it.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/slice.h"
+#include "transport/kubeconfig.h"
+#include "transport/loop.h"
+
+struct mw_http;      // the pool of connections of one loop
+struct mw_endpoint;  // one API server as one user; refcounted
+struct mw_request;
+
+struct mw_http_config {
+  bool http1_only;            // never negotiate HTTP/2
+  double connect_timeout;     // seconds, 0: 10
+  double idle_timeout;        // a stream without a byte for so long is dead; 0: per request only
+  double guard_interval;      // seconds between pokes, 0: 1
+  size_t buffer_size;         // 0: 256 KiB
+};
+
+struct mw_http *mw_http_new(struct mw_loop *loop, const struct mw_http_config *config);
+// All requests must have ended or been cancelled.
+void mw_http_free(struct mw_http *h);
+
+// Takes ownership of config. Any thread; the identity string is stable for equal configs and
+// holds no secret. Refcount is atomic; the last unref may happen on any thread.
+struct mw_endpoint *mw_endpoint_new(struct mw_kubeconfig *config);
+struct mw_endpoint *mw_endpoint_ref(struct mw_endpoint *e);
+void mw_endpoint_unref(struct mw_endpoint *e);
+const struct mw_kubeconfig *mw_endpoint_config(const struct mw_endpoint *e);
+const char *mw_endpoint_identity(const struct mw_endpoint *e);
+
+struct mw_response {
+  int status;                    // HTTP status of the final response
+  int retry_after;               // seconds, -1 when absent or not a plain integer
+  struct mw_slice content_type;  // valid during the callback
+};
+
+struct mw_request_callbacks {
+  // The response's head is here. Not called when there was no response. May be NULL.
+  void (*on_response)(void *ctx, const struct mw_response *response);
+  // Body bytes of a 2xx response as they arrive. A nonzero return ends the request: it becomes
+  // the code of on_done.
+  int (*on_data)(void *ctx, const char *p, size_t n);
+  // The end. err is NULL when a 2xx body arrived whole. Otherwise err->code is one of ETIMEOUT,
+  // EREFUSED, ECONNECT, EEOF, ETLS, EAUTH, ECANCELLED (never after mw_http_cancel), what
+  // on_data returned, or for another HTTP status the class of its Status body (wire is not known
+  // here: `body` holds up to 64 KiB of it and err->code is EHTTP).
+  void (*on_done)(void *ctx, const struct mw_err *err, struct mw_slice body);
+};
+
+struct mw_request_options {
+  const char *method;        // NULL: GET
+  const char *path;          // with query, begins with '/'; appended to the server's prefix
+  const char *accept;        // NULL: application/json
+  const char *content_type;  // with a body
+  struct mw_slice body;      // copied
+  double timeout;            // whole request, seconds; 0: none
+  double idle_timeout;       // no byte for so long ends it with ETIMEOUT; 0: the pool's
+  bool is_watch;             // S-REST-03/04: how transport errors are retried
+  int max_retries;           // on Retry-After and transport errors; negative: none; 0: 10
+};
+
+// Starts a request. Never fails at once: what goes wrong comes to on_done. The callbacks are
+// copied; ctx is the caller's.
+struct mw_request *mw_http_start(struct mw_http *h, struct mw_endpoint *e,
+                                 const struct mw_request_options *options,
+                                 const struct mw_request_callbacks *callbacks, void *ctx);
+// Ends a request without any further callback and sets *r to NULL. A NULL *r is fine. Also legal
+// inside its own callbacks except on_done.
+void mw_http_cancel(struct mw_request **r);
+// Stops reading (the server's window fills) and reads on: the back-pressure of a full queue.
+void mw_http_pause(struct mw_request *r, bool paused);
+
+// Counters, for logs, specs and metrics.
+struct mw_http_stats {
+  uint64_t requests;
+  uint64_t retries;
+  uint64_t connections;  // opened
+  uint64_t pokes;        // by the guard
+  uint64_t rescues;      // pokes that moved a silent transfer
+};
+void mw_http_stats(const struct mw_http *h, struct mw_http_stats *out);

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+// From parsed kubeconfig files to one mw_kubeconfig: pick the context, then its cluster and user.
+//
+// An entry is taken whole from the first file that has one of that name; files never share the
+// fields of an entry, exactly as with kubectl.
+#include "transport/kubeconfig.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/slice.h"
+#include "transport/internal.h"
+
+enum { MAX_ITEMS = 1024, MAX_NAMES_IN_MESSAGE = 12 };
+
+// Reads fields of one entry. The first failure sticks and later calls do nothing, so that the
+// fields of an entry read as a list.
+struct reader {
+  const struct mw_kubeconfig_doc *doc;
+  int node;
+  const char *kind;      // "user"
+  struct mw_slice name;  // of the entry
+  struct mw_err *err;
+  int rc;
+};
+
+static void fail(struct reader *r, int code, const char *key, const char *problem) {
+  if (r->rc != 0) return;
+  r->rc = mw_err_set(r->err, code, "kubeconfig %s: %s \"%.*s\": %s%s%s", r->doc->label, r->kind,
+                     MW_SLICE_ARGS(r->name), key, *key != '\0' ? " " : "", problem);
+}
+
+static bool scalar(struct reader *r, int node, const char *key, struct mw_slice *out) {
+  *out = mw_slice(NULL, 0);
+  if (r->rc != 0 || !mw_yaml_has(r->doc->yaml, node)) return false;
+  *out = mw_yaml_text(r->doc->yaml, node);
+  if (out->p == NULL) {
+    fail(r, MW_EINVAL, key, "must be a text");
+  } else if (memchr(out->p, '\0', out->n) != NULL) {
+    fail(r, MW_EINVAL, key, "contains a NUL");
+  }
+  return r->rc == 0 && out->n > 0;
+}
+
+static void take_text(struct reader *r, const char *key, char **out) {
+  struct mw_slice s;
+  if (scalar(r, mw_yaml_get(r->doc->yaml, r->node, key), key, &s)) *out = mw_xstrndup(s.p, s.n);
+}
+
+// A text that goes into a header as it is.
+static void take_header(struct reader *r, const char *key, char **out) {
+  take_text(r, key, out);
+  if (*out != NULL && !mw_header_safe(*out)) fail(r, MW_EINVAL, key, "has control characters");
+}
+
+static void take_bool(struct reader *r, const char *key, bool *out) {
+  int b = mw_yaml_bool(r->doc->yaml, mw_yaml_get(r->doc->yaml, r->node, key));
+  if (b < 0) fail(r, MW_EINVAL, key, "must be true or false");
+  *out = b > 0;
+}
+
+static char *join(const char *dir, struct mw_slice path) {
+  if (dir == NULL || path.p[0] == '/') return mw_xstrndup(path.p, path.n);
+  size_t n = strlen(dir);
+  char *joined = mw_xmalloc(n + path.n + 2);
+  memcpy(joined, dir, n);
+  joined[n] = '/';
+  memcpy(joined + n + 1, path.p, path.n);
+  joined[n + 1 + path.n] = '\0';
+  return joined;
+}
+
+static void take_path(struct reader *r, const char *key, char **out) {
+  struct mw_slice s;
+  if (scalar(r, mw_yaml_get(r->doc->yaml, r->node, key), key, &s)) *out = join(r->doc->dir, s);
+}
+
+static int base64_value(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+// The decoded bytes with a NUL after them, or NULL when s is not base64. Line breaks are fine.
+static char *base64_decode(struct mw_slice s, size_t *out_n) {
+  char *out = mw_xmalloc(s.n / 4 * 3 + 4);
+  size_t n = 0, digits = 0, padding = 0;
+  unsigned bits = 0;
+  bool good = true;
+  for (size_t i = 0; good && i < s.n; i++) {
+    char c = s.p[i];
+    if (c == '\n' || c == '\r' || c == ' ') continue;
+    if (c == '=') {
+      padding++;
+      continue;
+    }
+    int v = base64_value(c);
+    good = v >= 0 && padding == 0;
+    bits = bits << 6 | (unsigned)(v & 63);
+    if (++digits % 4 != 1) out[n++] = (char)(bits >> (6 - 2 * ((digits - 1) % 4)));
+  }
+  good = good && padding <= 2 && (digits + padding) % 4 == 0;
+  if (!good) {
+    mw_free(out);
+    return NULL;
+  }
+  out[n] = '\0';
+  *out_n = n;
+  return out;
+}
+
+// Base64 of PEM.
+static void take_pem(struct reader *r, const char *key, char **out) {
+  struct mw_slice s;
+  size_t n = 0;
+  if (!scalar(r, mw_yaml_get(r->doc->yaml, r->node, key), key, &s)) return;
+  *out = base64_decode(s, &n);
+  if (*out == NULL) {
+    fail(r, MW_EPARSE, key, "is not valid base64");
+  } else if (strlen(*out) != n || strstr(*out, "-----BEGIN ") == NULL) {
+    fail(r, MW_EPARSE, key, "is not the base64 of a PEM file");
+  }
+}
+
+static bool starts_with(const char *s, const char *prefix) {
+  return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static bool plain_url(const char *s) {
+  for (; *s != '\0'; s++) {
+    if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7F) return false;
+  }
+  return true;
+}
+
+static void check_server(struct reader *r, struct mw_kubeconfig *k) {
+  if (k->server == NULL) {
+    fail(r, MW_EINVAL, "", "it has no server; add `server: https://host:port`");
+    return;
+  }
+  const char *host = starts_with(k->server, "https://")  ? k->server + 8
+                     : starts_with(k->server, "http://") ? k->server + 7
+                                                         : NULL;
+  if (host == NULL) {
+    fail(r, MW_EINVAL, "server", "must begin with https:// or http://");
+  } else if (*host == '\0' || *host == '/' || *host == ':' || !plain_url(k->server) ||
+             strpbrk(host, "?#@\\") != NULL) {
+    fail(r, MW_EINVAL, "server", "is not an address such as https://host:6443");
+  } else {
+    for (char *end = k->server + strlen(k->server); end > host && end[-1] == '/';) *--end = '\0';
+  }
+}
+
+static void check_proxy(struct reader *r, const char *url) {
+  static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://"};
+  if (url == NULL) return;
+  for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+    if (starts_with(url, schemes[i]) && url[strlen(schemes[i])] != '\0' && plain_url(url)) return;
+  }
+  fail(r, MW_EINVAL, "proxy-url", "must be an http://, https:// or socks5:// address");
+}
+
+static void read_cluster(struct reader *r, struct mw_kubeconfig *k) {
+  take_text(r, "server", &k->server);
+  take_text(r, "proxy-url", &k->proxy_url);
+  take_text(r, "tls-server-name", &k->tls_server_name);
+  take_bool(r, "insecure-skip-tls-verify", &k->insecure_skip_tls_verify);
+  take_path(r, "certificate-authority", &k->ca_file);
+  take_pem(r, "certificate-authority-data", &k->ca_data);
+  if (r->rc != 0) return;
+  check_server(r, k);
+  check_proxy(r, k->proxy_url);
+  if (k->tls_server_name != NULL &&
+      (!plain_url(k->tls_server_name) || strpbrk(k->tls_server_name, ":/?#@\\[]") != NULL)) {
+    fail(r, MW_EINVAL, "tls-server-name", "must be a host name");
+  }
+  if (k->insecure_skip_tls_verify && (k->ca_file != NULL || k->ca_data != NULL)) {
+    fail(r, MW_EINVAL, "",
+         "insecure-skip-tls-verify and a certificate authority exclude each other");
+  }
+}
+
+static void read_args(struct reader *r, struct mw_exec_config *exec) {
+  int list = mw_yaml_get(r->doc->yaml, r->node, "args");
+  for (size_t i = 0; r->rc == 0; i++) {
+    int item = mw_yaml_item(r->doc->yaml, list, i);
+    if (item == 0) return;
+    struct mw_slice s = mw_yaml_text(r->doc->yaml, item);
+    if (s.p == NULL || memchr(s.p, '\0', s.n) != NULL || i >= MAX_ITEMS) {
+      fail(r, MW_EINVAL, "exec.args", "must be a list of texts");
+      return;
+    }
+    exec->args = mw_xrealloc(exec->args, (i + 1) * sizeof *exec->args);
+    exec->args[exec->arg_count++] = mw_xstrndup(s.p, s.n);
+  }
+}
+
+static void add_pair(struct mw_exec_env **list, size_t *count, struct mw_slice name,
+                     struct mw_slice value) {
+  *list = mw_xrealloc(*list, (*count + 1) * sizeof **list);
+  (*list)[*count].name = mw_xstrndup(name.p, name.n);
+  (*list)[*count].value = mw_xstrndup(value.p != NULL ? value.p : "", value.n);
+  *count += 1;
+}
+
+static void read_env(struct reader *r, struct mw_exec_config *exec) {
+  int list = mw_yaml_get(r->doc->yaml, r->node, "env");
+  for (size_t i = 0; r->rc == 0; i++) {
+    int item = mw_yaml_item(r->doc->yaml, list, i);
+    if (item == 0) return;
+    struct mw_slice name, value;
+    bool named = scalar(r, mw_yaml_get(r->doc->yaml, item, "name"), "exec.env", &name);
+    scalar(r, mw_yaml_get(r->doc->yaml, item, "value"), "exec.env", &value);
+    if (r->rc != 0) return;
+    if (!named || memchr(name.p, '=', name.n) != NULL || i >= MAX_ITEMS) {
+      fail(r, MW_EINVAL, "exec.env", "must be a list of name and value");
+      return;
+    }
+    add_pair(&exec->env, &exec->env_count, name, value);
+  }
+}
+
+static void check_exec(struct reader *r, const struct mw_exec_config *exec, const char *mode) {
+  if (r->rc != 0) return;
+  if (exec->command == NULL) {
+    fail(r, MW_EINVAL, "exec", "has no command");
+  } else if (exec->api_version == NULL ||
+             (strcmp(exec->api_version, "client.authentication.k8s.io/v1") != 0 &&
+              strcmp(exec->api_version, "client.authentication.k8s.io/v1beta1") != 0)) {
+    fail(r, MW_EINVAL, "exec.apiVersion",
+         "must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1");
+  } else if (mode != NULL && strcmp(mode, "Always") == 0) {
+    fail(r, MW_EINVAL, "exec.interactiveMode",
+         "is Always, but the plugin will run without a terminal; use IfAvailable or Never");
+  }
+}
+
+static void read_exec(struct reader *user, struct mw_kubeconfig *k) {
+  int node = mw_yaml_get(user->doc->yaml, user->node, "exec");
+  if (user->rc != 0 || !mw_yaml_has(user->doc->yaml, node)) return;
+  struct reader r = *user;
+  r.node = node;
+  k->exec = mw_xcalloc(1, sizeof *k->exec);
+  char *mode = NULL;
+  take_text(&r, "apiVersion", &k->exec->api_version);
+  take_text(&r, "installHint", &k->exec->install_hint);
+  take_text(&r, "interactiveMode", &mode);
+  take_bool(&r, "provideClusterInfo", &k->exec->provide_cluster_info);
+  struct mw_slice command;
+  if (scalar(&r, mw_yaml_get(r.doc->yaml, node, "command"), "exec.command", &command)) {
+    bool is_path = memchr(command.p, '/', command.n) != NULL;
+    k->exec->command = join(is_path ? r.doc->dir : NULL, command);
+  }
+  read_args(&r, k->exec);
+  read_env(&r, k->exec);
+  check_exec(&r, k->exec, mode);
+  mw_free(mode);
+  user->rc = r.rc;
+}
+
+static bool header_item(struct reader *r, int item, const char *key, struct mw_slice *s) {
+  if (!scalar(r, item, key, s)) {
+    fail(r, MW_EINVAL, key, "must be a list of texts");
+    return false;
+  }
+  for (size_t i = 0; i < s->n; i++) {
+    if (iscntrl((unsigned char)s->p[i])) {
+      fail(r, MW_EINVAL, key, "has control characters");
+      return false;
+    }
+  }
+  return true;
+}
+
+static void read_groups(struct reader *r, struct mw_kubeconfig *k) {
+  int list = mw_yaml_get(r->doc->yaml, r->node, "as-groups");
+  for (size_t i = 0; r->rc == 0 && i < MAX_ITEMS; i++) {
+    int item = mw_yaml_item(r->doc->yaml, list, i);
+    struct mw_slice s;
+    if (item == 0 || !header_item(r, item, "as-groups", &s)) return;
+    k->impersonate_groups =
+        mw_xrealloc(k->impersonate_groups, (i + 1) * sizeof *k->impersonate_groups);
+    k->impersonate_groups[k->impersonate_group_count++] = mw_xstrndup(s.p, s.n);
+  }
+}
+
+static void read_extra(struct reader *r, struct mw_kubeconfig *k) {
+  int map = mw_yaml_get(r->doc->yaml, r->node, "as-user-extra");
+  int key, list;
+  for (size_t i = 0; r->rc == 0 && mw_yaml_pair(r->doc->yaml, map, i, &key, &list); i++) {
+    struct mw_slice name, value;
+    if (!header_item(r, key, "as-user-extra", &name)) return;
+    for (size_t j = 0; j < MAX_ITEMS && k->impersonate_extra_count < MAX_ITEMS; j++) {
+      int item = mw_yaml_item(r->doc->yaml, list, j);
+      if (item == 0 || !header_item(r, item, "as-user-extra", &value)) break;
+      add_pair(&k->impersonate_extra, &k->impersonate_extra_count, name, value);
+    }
+  }
+}
+
+static void trim(char *s) {
+  if (s == NULL) return;
+  size_t n = strlen(s);
+  while (n > 0 && isspace((unsigned char)s[n - 1])) s[--n] = '\0';
+}
+
+static void check_user(struct reader *r, const struct mw_kubeconfig *k) {
+  bool cert = k->cert_file != NULL || k->cert_data != NULL;
+  bool key = k->key_file != NULL || k->key_data != NULL;
+  if (cert && !key) fail(r, MW_EINVAL, "", "it has a client-certificate but no client-key");
+  if (key && !cert) fail(r, MW_EINVAL, "", "it has a client-key but no client-certificate");
+  if ((k->token != NULL || k->token_file != NULL) && k->username != NULL) {
+    fail(r, MW_EINVAL, "", "token and username exclude each other; remove one");
+  }
+  if (k->impersonate == NULL && (k->impersonate_uid != NULL || k->impersonate_group_count > 0 ||
+                                 k->impersonate_extra_count > 0)) {
+    fail(r, MW_EINVAL, "", "as-uid, as-groups and as-user-extra need `as`, the user");
+  }
+}
+
+static void read_user(struct reader *r, struct mw_kubeconfig *k) {
+  if (mw_yaml_has(r->doc->yaml, mw_yaml_get(r->doc->yaml, r->node, "auth-provider"))) {
+    fail(r, MW_EINVAL, "auth-provider",
+         "is no longer supported by Kubernetes clients; use the exec plugin of your provider");
+  }
+  take_path(r, "client-certificate", &k->cert_file);
+  take_pem(r, "client-certificate-data", &k->cert_data);
+  take_path(r, "client-key", &k->key_file);
+  take_pem(r, "client-key-data", &k->key_data);
+  take_text(r, "token", &k->token);
+  trim(k->token);
+  if (k->token != NULL && !mw_header_safe(k->token)) {
+    fail(r, MW_EINVAL, "token", "has control characters");
+  }
+  take_path(r, "tokenFile", &k->token_file);
+  take_header(r, "username", &k->username);
+  take_header(r, "password", &k->password);
+  take_header(r, "as", &k->impersonate);
+  take_header(r, "as-uid", &k->impersonate_uid);
+  read_groups(r, k);
+  read_extra(r, k);
+  read_exec(r, k);
+  if (r->rc == 0) check_user(r, k);
+}
+
+// Lists the names of a section over all files, for messages.
+static void list_names(const struct mw_kubeconfig_doc *docs, size_t count, const char *section,
+                       struct mw_buf *out) {
+  size_t named = 0, more = 0;
+  for (size_t d = 0; d < count; d++) {
+    int list = mw_yaml_get(docs[d].yaml, mw_yaml_root(docs[d].yaml), section);
+    for (size_t i = 0;; i++) {
+      int item = mw_yaml_item(docs[d].yaml, list, i);
+      if (item == 0) break;
+      struct mw_slice name = mw_yaml_text(docs[d].yaml, mw_yaml_get(docs[d].yaml, item, "name"));
+      if (name.p == NULL) continue;
+      if (named == MAX_NAMES_IN_MESSAGE ||
+          mw_buf_printf(out, "%s%.*s", named > 0 ? ", " : "", MW_SLICE_ARGS(name)) < 0) {
+        more++;
+      } else {
+        named++;
+      }
+    }
+  }
+  int rc = 0;
+  if (named == 0) rc = mw_buf_printf(out, "none");
+  if (more > 0) rc = mw_buf_printf(out, " and %zu more", more);
+  (void)rc;  // a cut message is still a message
+}
+
+// Finds an entry by name and points r at it. MW_ENOTFOUND without a message when it is missing.
+static int find(const struct mw_kubeconfig_doc *docs, size_t count, const char *section,
+                struct mw_slice name, struct reader *r) {
+  for (size_t d = 0; d < count; d++) {
+    int list = mw_yaml_get(docs[d].yaml, mw_yaml_root(docs[d].yaml), section);
+    for (size_t i = 0;; i++) {
+      int item = mw_yaml_item(docs[d].yaml, list, i);
+      if (item == 0) break;
+      struct mw_slice found = mw_yaml_text(docs[d].yaml, mw_yaml_get(docs[d].yaml, item, "name"));
+      if (found.p == NULL || !mw_slice_eq(found, name)) continue;
+      r->doc = &docs[d];
+      r->node = mw_yaml_get(docs[d].yaml, item, r->kind);
+      r->name = found;
+      return 0;
+    }
+  }
+  return MW_ENOTFOUND;
+}
+
+static int missing(const struct mw_kubeconfig_doc *docs, size_t count, const char *label,
+                   const char *section, const char *what, struct mw_err *err) {
+  struct mw_buf names;
+  mw_buf_init(&names, MW_ERR_MESSAGE_MAX);
+  list_names(docs, count, section, &names);
+  int rc = mw_err_set(err, MW_ENOTFOUND, "kubeconfig %s: %s; it has: %s", label, what,
+                      names.p != NULL ? names.p : "none");
+  mw_buf_deinit(&names);
+  return rc;
+}
+
+// The name of the context to use: as asked for, or the first current-context.
+static struct mw_slice choose(const struct mw_kubeconfig_doc *docs, size_t count,
+                              const char *context) {
+  struct mw_slice name = mw_slice_str(context);
+  for (size_t d = 0; d < count && name.n == 0; d++) {
+    int root = mw_yaml_root(docs[d].yaml);
+    name = mw_yaml_text(docs[d].yaml, mw_yaml_get(docs[d].yaml, root, "current-context"));
+  }
+  return name;
+}
+
+// Reads the entry that the context's field `kind` names.
+static int read_part(const struct mw_kubeconfig_doc *docs, size_t count, const char *label,
+                     const struct reader *context, const char *kind, const char *section,
+                     void (*read)(struct reader *, struct mw_kubeconfig *), struct mw_kubeconfig *k,
+                     struct mw_err *err) {
+  struct reader r = {.kind = kind, .err = err};
+  const struct mw_yaml *yaml = context->doc->yaml;
+  struct mw_slice name = mw_yaml_text(yaml, mw_yaml_get(yaml, context->node, kind));
+  if (name.n == 0 && strcmp(kind, "user") == 0) return 0;  // anonymous
+  char what[MW_ERR_MESSAGE_MAX];
+  struct mw_err text;
+  if (name.n == 0) {
+    return mw_err_set(err, MW_EINVAL, "kubeconfig %s: context \"%.*s\" names no %s",
+                      context->doc->label, MW_SLICE_ARGS(context->name), kind);
+  }
+  if (find(docs, count, section, name, &r) == 0) {
+    read(&r, k);
+    return r.rc;
+  }
+  mw_err_set(&text, 0, "context \"%.*s\" names the %s \"%.*s\", which does not exist",
+             MW_SLICE_ARGS(context->name), kind, MW_SLICE_ARGS(name));
+  memcpy(what, text.message, sizeof what);
+  return missing(docs, count, label, section, what, err);
+}
+
+static int resolve(struct mw_kubeconfig *k, const struct mw_kubeconfig_doc *docs, size_t count,
+                   const char *label, const char *asked, struct mw_err *err) {
+  struct mw_slice name = choose(docs, count, asked);
+  if (name.n == 0) {
+    return missing(docs, count, label, "contexts",
+                   "there is no current-context, choose one with --context", err);
+  }
+  struct reader context = {.kind = "context", .err = err};
+  if (find(docs, count, "contexts", name, &context) < 0) {
+    struct mw_err what;
+    mw_err_set(&what, 0, "context \"%.*s\" does not exist", MW_SLICE_ARGS(name));
+    return missing(docs, count, label, "contexts", what.message, err);
+  }
+  struct mw_err origin;
+  mw_err_set(&origin, 0, "kubeconfig %s, context \"%.*s\"", context.doc->label,
+             MW_SLICE_ARGS(name));
+  k->origin = mw_xstrdup(origin.message);
+  k->context = mw_xstrndup(name.p, name.n);
+  take_text(&context, "namespace", &k->namespace_);
+  int rc = context.rc;
+  if (rc == 0) {
+    rc = read_part(docs, count, label, &context, "cluster", "clusters", read_cluster, k, err);
+  }
+  if (rc == 0) rc = read_part(docs, count, label, &context, "user", "users", read_user, k, err);
+  return rc;
+}
+
+struct mw_kubeconfig *mw_kubeconfig_resolve(const struct mw_kubeconfig_doc *docs, size_t count,
+                                            const char *label, const char *context,
+                                            struct mw_err *err) {
+  struct mw_kubeconfig *k = mw_xcalloc(1, sizeof *k);
+  if (resolve(k, docs, count, label, context, err) == 0) return k;
+  mw_kubeconfig_free(k);
+  return NULL;
+}
+
+struct mw_kubeconfig *mw_kubeconfig_parse(const char *yaml, size_t n, const char *context,
+                                          const char *origin, const char *dir, struct mw_err *err) {
+  struct mw_kubeconfig_doc doc = {.label = (char *)origin, .dir = (char *)dir};
+  struct mw_err why;
+  doc.yaml = mw_yaml_parse(yaml, n, origin, &why);
+  if (doc.yaml == NULL) {
+    mw_err_set(err, why.code, "kubeconfig %s", why.message);
+    return NULL;
+  }
+  struct mw_kubeconfig *k = mw_kubeconfig_resolve(&doc, 1, origin, context, err);
+  mw_yaml_free(doc.yaml);
+  return k;
+}
+
+bool mw_header_safe(const char *s) {
+  for (; *s != '\0'; s++) {
+    if (iscntrl((unsigned char)*s)) return false;
+  }
+  return true;
+}
+
+static void free_pairs(struct mw_exec_env *list, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    mw_free(list[i].name);
+    mw_free(list[i].value);
+  }
+  mw_free(list);
+}
+
+static void free_exec(struct mw_exec_config *exec) {
+  if (exec == NULL) return;
+  for (size_t i = 0; i < exec->arg_count; i++) mw_free(exec->args[i]);
+  mw_free(exec->args);
+  free_pairs(exec->env, exec->env_count);
+  mw_free(exec->api_version);
+  mw_free(exec->command);
+  mw_free(exec->install_hint);
+  mw_free(exec);
+}
+
+void mw_kubeconfig_free(struct mw_kubeconfig *k) {
+  if (k == NULL) return;
+  char *const texts[] = {
+      k->origin,  k->context,    k->server,    k->namespace_, k->proxy_url,   k->tls_server_name,
+      k->ca_file, k->ca_data,    k->cert_file, k->cert_data,  k->key_file,    k->key_data,
+      k->token,   k->token_file, k->username,  k->password,   k->impersonate, k->impersonate_uid};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) mw_free(texts[i]);
+  for (size_t i = 0; i < k->impersonate_group_count; i++) mw_free(k->impersonate_groups[i]);
+  mw_free(k->impersonate_groups);
+  free_pairs(k->impersonate_extra, k->impersonate_extra_count);
+  free_exec(k->exec);
+  mw_free(k);
+}

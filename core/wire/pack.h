@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed bytes: LZ4 with a dictionary that is collected from the stream and then frozen.
+//
+// A packer belongs to one thread (the one that ingests) and one informer. It gathers samples from
+// what it packs; once it has enough it freezes them into a dictionary. What was packed before
+// that stays readable: each packed object carries a reference to the dictionary it was made with,
+// or none. Dictionaries are immutable and refcounted, and shared between threads.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct mw_dict;    // refcounted
+struct mw_packer;
+
+struct mw_dict *mw_dict_ref(struct mw_dict *d);  // NULL in, NULL out
+void mw_dict_unref(struct mw_dict *d);           // NULL is fine
+
+struct mw_packer *mw_packer_new(void);
+void mw_packer_free(struct mw_packer *p);  // NULL is fine
+
+// The most bytes that raw_len bytes can pack to; the result buffer needs that much room.
+size_t mw_pack_bound(size_t raw_len);
+
+// Packs raw into out (mw_pack_bound room) and returns the packed size. *dict is the dictionary
+// needed to unpack (borrowed; NULL for none). Returns raw.n itself, with the bytes copied and
+// *dict NULL, when packing would not make it smaller: packed size == raw size means stored.
+size_t mw_pack(struct mw_packer *p, struct mw_slice raw, char *out, struct mw_dict **dict);
+
+// The dictionary in force, borrowed; NULL until frozen.
+struct mw_dict *mw_packer_dict(struct mw_packer *p);
+
+// A place to unpack into, one per thread. Keeps the dictionary in front of the output, where LZ4
+// reads it fastest. What unpack returns is valid until the next call with the same unpacker.
+struct mw_unpacker;
+
+struct mw_unpacker *mw_unpacker_new(void);
+void mw_unpacker_free(struct mw_unpacker *u);  // NULL is fine
+
+// Unpacks into the unpacker's memory: {NULL, 0} if the bytes are damaged. dict may be NULL.
+// With want < raw_len only the first `want` bytes (at least) are sure to be there.
+struct mw_slice mw_unpack(struct mw_unpacker *u, struct mw_dict *dict, struct mw_slice packed,
+                          size_t raw_len, size_t want);

@@ -1,0 +1,1 @@
+typedef __builtin_va_list va_list;

@@ -1,0 +1,2 @@
+#define atomic_int int
+#define atomic_uint unsigned

@@ -1,0 +1,1 @@
+// Empty on purpose: LuaJIT's FFI knows these types.

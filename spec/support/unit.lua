@@ -1,0 +1,73 @@
+-- The C core as a library, for spec/unit: declarations come from the headers themselves (run
+-- through the preprocessor with stubs for the system's headers), so they cannot drift apart.
+--
+--   local unit = require "spec.support.unit"
+--   local C, ffi = unit.C, unit.ffi
+--   unit.no_leaks()          -- in a describe block: asserts after each spec that nothing is left
+local ffi = require "ffi"
+
+local unit = { ffi = ffi }
+
+local build = os.getenv("MOONWATCH_BUILD") or "build"
+
+local function read_command(command)
+  local pipe = assert(io.popen(command))
+  local text = pipe:read("*a")
+  local ok = pipe:close()
+  assert(text ~= "" and ok, "failed: " .. command)
+  return text
+end
+
+local function declarations()
+  local includes = {}
+  for path in read_command("ls core/base/*.h core/wire/*.h core/transport/*.h core/cache/*.h"):gmatch("core/(%S+)") do
+    includes[#includes + 1] = ('-include %s'):format(path)
+  end
+  local text = read_command(("cc -E -P -nostdinc -isystem spec/support/stub -Icore %s -x c /dev/null")
+    :format(table.concat(includes, " ")))
+  -- Bodies of inline functions are for the compiler; the FFI wants declarations only.
+  text = text:gsub("static inline [^;{]-%b{}", "")
+  text = text:gsub("typedef __builtin_va_list va_list;", "")
+  text = text:gsub("[^;{}]-va_list[^;]-;", "")
+  return text
+end
+
+ffi.cdef(declarations())
+unit.C = ffi.load(build .. "/libmoonwatch_unit.so")
+
+--- A struct mw_slice over a Lua string. The string must stay alive as long as the slice is used.
+function unit.slice(s)
+  return ffi.new("struct mw_slice", { ffi.cast("const char *", s), #s })
+end
+
+--- A Lua string from a struct mw_slice.
+function unit.str(slice)
+  return slice.n == 0 and "" or ffi.string(slice.p, slice.n)
+end
+
+function unit.err()
+  return ffi.new("struct mw_err")
+end
+
+--- What is alive in the core: { object = 3, ... }, without the zeros.
+function unit.live()
+  local live = {}
+  for kind = 0, unit.C.MW_LIVE_COUNT - 1 do
+    local n = tonumber(unit.C.mw_live_get(kind))
+    if n ~= 0 then live[ffi.string(unit.C.mw_live_name(kind))] = n end
+  end
+  return live
+end
+
+--- Registers an after_each that fails the spec when it left anything alive.
+function unit.no_leaks()
+  local before
+  before_each(function() collectgarbage() collectgarbage() before = unit.live() end)
+  after_each(function()
+    collectgarbage()
+    collectgarbage()
+    assert.are.same(before, unit.live())
+  end)
+end
+
+return unit
