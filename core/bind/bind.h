@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What C provides to lua/kube: one private module, kube._core, made of one table per component.
+// Functions here may raise (longjmp); they are called from Lua only.
+#pragma once
+
+struct lua_State;
+
+// Registers kube._core and the embedded lua/kube modules in package.preload of a new state, and
+// installs the object-aware pairs, next, rawget... (objtable.h). Raises on failure.
+void mw_bind_open(struct lua_State *L);
+
+// Each pushes its table of functions: kube._core.task, .informer ...
+void mw_bind_task(struct lua_State *L);      // sleep, background, cancel, signal/wait
+void mw_bind_log(struct lua_State *L);       // write(level, message, fields)
+void mw_bind_codec(struct lua_State *L);     // encode, decode, null, array, object, int64, get, copy
+void mw_bind_client(struct lua_State *L);    // new{kubeconfig, context}
+void mw_bind_informer(struct lua_State *L);  // new{...} and the informer's methods
+void mw_bind_indexer(struct lua_State *L);   // reads: get, list, by_index ...

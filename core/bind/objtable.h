@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cached objects as Lua tables (D4): lazy by key on two levels. The root and its sections
+// (metadata, spec, status, data...) decode one value when it is first read; everything deeper is a
+// plain table. A write, pairs, next or length of a lazy table completes it first.
+//
+// Tables are memoised weakly per object (that is: per resourceVersion) and shared by all who read
+// it; they are read-only by contract. kube.copy gives one to change.
+#pragma once
+
+#include "base/slice.h"
+
+struct lua_State;
+struct mw_object;
+
+// Sets up metatables, the memo, and the object-aware pairs, next, rawget, rawset, getmetatable,
+// setmetatable, table.foreach and cjson.encode of this state. Raises.
+void mw_objtable_open(struct lua_State *L);
+
+// Pushes the table of o; takes its own +1 as long as Lua holds the table.
+void mw_objtable_push(struct lua_State *L, struct mw_object *o);
+
+// The object behind the (root) table at idx, borrowed, or NULL for any other value.
+struct mw_object *mw_objtable_object(struct lua_State *L, int idx);
+
+// Decodes all that is still lazy in the table at idx, if it is one of ours.
+void mw_objtable_complete(struct lua_State *L, int idx);
+
+// The unpacker of this state, for reads that need no table.
+struct mw_unpacker *mw_objtable_unpacker(struct lua_State *L);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one protected way from C into Lua for functions that may not await: index functions,
+// transforms, filters, metamethod helpers.
+#pragma once
+
+#include "base/err.h"
+
+struct lua_State;
+
+// Calls the function below nargs arguments on top of L, protected, with the watchdog armed. On
+// success nresults values are left and 0 is returned; else the stack is as before the function was
+// pushed and err (MW_ESCRIPT) holds the message with its traceback, cut to fit. An attempt to await
+// inside is such an error.
+int mw_script_call(struct lua_State *L, int nargs, int nresults, struct mw_err *err);
+
+// The message of the error value at idx as text: strings as they are, tables by __tostring.
+// Borrowed from the stack slot it pushes; never NULL. Pushes exactly one value.
+const char *mw_script_error_text(struct lua_State *L, int idx);

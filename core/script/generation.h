@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// One script loaded in one lua_State of its own (D6). What a script holds (informers, handlers,
+// tasks, stop channels) belongs to its generation and ends with it; what it shares lives in the
+// host.
+//
+// The entry file runs as a task. What it does before its first await is the load phase: it
+// declares and never acts. mw_generation_commit() ends that phase and runs what was deferred.
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "transport/loop.h"
+
+struct lua_State;
+struct mw_generation;
+struct mw_host;
+
+struct mw_generation_config {
+  const char *path;  // the entry file
+  bool jit;          // off by default: compiled code cannot be interrupted
+};
+
+// A fresh state with the libraries a script may use, `kube` and nothing else. The script's own
+// directory is where `require` looks for further files.
+struct mw_generation *mw_generation_new(struct mw_host *host,
+                                        const struct mw_generation_config *config,
+                                        struct mw_err *err);
+// Reads, compiles and runs the entry file up to its first await or its end. The error names file
+// and line.
+int mw_generation_load(struct mw_generation *g, struct mw_err *err);
+void mw_generation_commit(struct mw_generation *g);
+bool mw_generation_is_loading(const struct mw_generation *g);
+// Runs cb(ctx) now, or at commit while loading.
+void mw_generation_defer(struct mw_generation *g, mw_loop_cb cb, void *ctx);
+
+// Things that belong to a generation and must end before its state closes. close is called once,
+// in reverse order of adding, when the generation stops; it must lead to mw_generation_drop, now
+// or later.
+struct mw_owned {
+  struct mw_owned *prev, *next;
+  void (*close)(struct mw_owned *o);
+};
+void mw_generation_own(struct mw_generation *g, struct mw_owned *o);
+void mw_generation_drop(struct mw_generation *g, struct mw_owned *o);
+// Whether anything owned keeps it running (informers started, tasks alive).
+bool mw_generation_is_busy(const struct mw_generation *g);
+
+// Cancels the tasks, closes what is owned; done is called from the loop when all is gone. Tasks
+// that do not end within grace seconds are abandoned, with a log line each.
+void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx);
+// After stop reported done.
+void mw_generation_free(struct mw_generation *g);
+
+struct mw_generation *mw_generation_of(struct lua_State *L);
+struct lua_State *mw_generation_state(struct mw_generation *g);
+struct mw_host *mw_generation_host(struct mw_generation *g);

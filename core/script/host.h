@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host: loops, connections, informers, and the generation that runs on them.
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "cache/factory.h"
+#include "transport/http.h"
+#include "transport/kubeconfig.h"
+#include "transport/loop.h"
+
+struct mw_host;
+
+struct mw_host_config {
+  const char *script;
+  struct mw_kubeconfig_source kubeconfig;
+  const char *ns;            // -n: the namespace a factory uses when the script names none
+  bool jit;
+  bool http1_only;
+  double grace;              // seconds for tasks to end at shutdown, 0: 10
+};
+
+// Exit codes of `moonwatch run`.
+enum {
+  MW_EXIT_OK = 0,
+  MW_EXIT_SCRIPT = 1,    // the script failed to load, or its main task failed
+  MW_EXIT_USAGE = 2,     // wrong arguments
+  MW_EXIT_CONFIG = 3,    // no usable kubeconfig
+  MW_EXIT_LEAK = 70,     // MOONWATCH_LEAK_CHECK found something alive at exit
+};
+
+// Runs a script until it ends, fails, or SIGINT/SIGTERM; returns the exit code. A second signal
+// ends the process at once.
+int mw_host_run(const struct mw_host_config *config);
+
+// For the bindings.
+struct mw_factory *mw_host_factory(struct mw_host *h);
+struct mw_loop *mw_host_loop(struct mw_host *h);
+const char *mw_host_namespace(struct mw_host *h);
+// The default endpoint, loaded on first use: +1, or NULL and err.
+struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err);
+// Asks for an orderly shutdown with this exit code.
+void mw_host_shutdown(struct mw_host *h, int code);
+// Something changed that may end the run (a task ended, an informer stopped).
+void mw_host_poke(struct mw_host *h);
