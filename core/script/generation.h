@@ -46,6 +46,10 @@ void mw_generation_drop(struct mw_generation *g, struct mw_owned *o);
 // Whether anything owned keeps it running (informers started, tasks alive).
 bool mw_generation_is_busy(const struct mw_generation *g);
 
+// Something that tasks may be waiting for has changed (an informer synced, stopped...): wakes those
+// who wait on the generation's own signal (kube._core.task.changed()), from the loop.
+void mw_generation_changed(struct mw_generation *g);
+
 // Cancels the tasks, closes what is owned; done is called from the loop when all is gone. Tasks
 // that do not end within grace seconds are abandoned, with a log line each.
 void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx);

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public cursor: a thin face on the walker (wire/scan.h) in its validate-only mode.
+#include "wire/json.h"
+
+#include "base/err.h"
+#include "wire/scan.h"
+
+static struct mw_walk walk_of(const struct mw_json *c) {
+  return (struct mw_walk){.p = c->p, .end = c->end, .run = c->p};
+}
+
+static int settle(struct mw_json *c, const struct mw_walk *w, int rc) {
+  c->p = w->p;
+  return rc;
+}
+
+enum mw_json_kind mw_json_peek(struct mw_json *c) {
+  struct mw_walk w = walk_of(c);
+  mw_walk_blank(&w);
+  c->p = w.p;
+  if (c->p == c->end) return MW_JSON_NONE;
+  switch (*c->p) {
+    case '{':
+      return MW_JSON_OBJECT;
+    case '[':
+      return MW_JSON_ARRAY;
+    case '"':
+      return MW_JSON_STRING;
+    case 't':
+      return MW_JSON_TRUE;
+    case 'f':
+      return MW_JSON_FALSE;
+    case 'n':
+      return MW_JSON_NULL;
+    case '-':
+      return MW_JSON_NUMBER;
+    default:
+      return *c->p >= '0' && *c->p <= '9' ? MW_JSON_NUMBER : MW_JSON_NONE;
+  }
+}
+
+int mw_json_skip(struct mw_json *c) {
+  struct mw_walk w = walk_of(c);
+  return settle(c, &w, mw_walk_value(&w, 1));
+}
+
+int mw_json_string(struct mw_json *c, struct mw_slice *raw, bool *escaped) {
+  struct mw_walk w = walk_of(c);
+  mw_walk_blank(&w);
+  return settle(c, &w, mw_walk_string(&w, raw, escaped));
+}
+
+int mw_json_number(struct mw_json *c, struct mw_slice *text, bool *is_int) {
+  struct mw_walk w = walk_of(c);
+  mw_walk_blank(&w);
+  const char *from = w.p;
+  int rc = mw_walk_number(&w, is_int);
+  if (rc == 0) *text = mw_slice(from, (size_t)(w.p - from));
+  return settle(c, &w, rc);
+}
+
+int mw_json_enter(struct mw_json *c) {
+  enum mw_json_kind kind = mw_json_peek(c);
+  if (kind != MW_JSON_OBJECT && kind != MW_JSON_ARRAY) return MW_EPARSE;
+  c->p++;
+  return 0;
+}
+
+int mw_json_member(struct mw_json *c, bool *first, struct mw_slice *key, bool *escaped) {
+  struct mw_walk w = walk_of(c);
+  return settle(c, &w, mw_walk_member(&w, first, key, escaped));
+}
+
+int mw_json_element(struct mw_json *c, bool *first) {
+  struct mw_walk w = walk_of(c);
+  return settle(c, &w, mw_walk_element(&w, first));
+}
+
+int mw_json_find(struct mw_json *c, struct mw_slice key) {
+  struct mw_walk w = walk_of(c);
+  mw_walk_blank(&w);
+  if (w.p == w.end || *w.p != '{') return settle(c, &w, MW_EPARSE);
+  w.p++;
+  bool first = true;
+  struct mw_slice raw;
+  bool escaped;
+  int rc;
+  while ((rc = mw_walk_member(&w, &first, &raw, &escaped)) > 0) {
+    if (mw_raw_is(raw, escaped, key)) break;
+    rc = mw_walk_value(&w, 1);
+    if (rc < 0) break;
+  }
+  return settle(c, &w, rc);
+}
+
+static uint32_t hex4(const char *p) {
+  uint32_t v = 0;
+  for (int i = 0; i < 4; i++) {
+    char c = p[i];
+    uint32_t digit = (uint32_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    v = v << 4 | digit;
+  }
+  return v;
+}
+
+static int add_rune(struct mw_buf *out, uint32_t rune) {
+  char b[4];
+  size_t n;
+  if (rune < 0x80) {
+    b[0] = (char)rune;
+    n = 1;
+  } else if (rune < 0x800) {
+    b[0] = (char)(0xC0 | rune >> 6);
+    b[1] = (char)(0x80 | (rune & 0x3F));
+    n = 2;
+  } else if (rune < 0x10000) {
+    b[0] = (char)(0xE0 | rune >> 12);
+    b[1] = (char)(0x80 | (rune >> 6 & 0x3F));
+    b[2] = (char)(0x80 | (rune & 0x3F));
+    n = 3;
+  } else {
+    b[0] = (char)(0xF0 | rune >> 18);
+    b[1] = (char)(0x80 | (rune >> 12 & 0x3F));
+    b[2] = (char)(0x80 | (rune >> 6 & 0x3F));
+    b[3] = (char)(0x80 | (rune & 0x3F));
+    n = 4;
+  }
+  return mw_buf_add(out, b, n);
+}
+
+// *p stands behind "\u". A surrogate without its partner becomes U+FFFD, as Go reads it.
+static int add_unicode(struct mw_buf *out, const char **p, const char *end) {
+  if (end - *p < 4) return MW_EPARSE;
+  uint32_t rune = hex4(*p);
+  *p += 4;
+  if (rune < 0xD800 || rune > 0xDFFF) return add_rune(out, rune);
+  if (rune <= 0xDBFF && end - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u') {
+    uint32_t low = hex4(*p + 2);
+    if (low >= 0xDC00 && low <= 0xDFFF) {
+      *p += 6;
+      return add_rune(out, 0x10000 + ((rune - 0xD800) << 10) + (low - 0xDC00));
+    }
+  }
+  return add_rune(out, 0xFFFD);
+}
+
+int mw_json_unescape(struct mw_slice raw, struct mw_buf *out) {
+  static const char from[] = "\"\\/bfnrt";
+  static const char to[] = "\"\\/\b\f\n\r\t";
+  const char *p = raw.p;
+  const char *end = raw.p + raw.n;
+  while (p < end) {
+    const char *backslash = memchr(p, '\\', (size_t)(end - p));
+    const char *stop = backslash != NULL ? backslash : end;
+    int rc = mw_buf_add(out, p, (size_t)(stop - p));
+    if (rc < 0) return rc;
+    if (backslash == NULL) return 0;
+    if (end - stop < 2) return MW_EPARSE;
+    char c = stop[1];
+    p = stop + 2;
+    if (c == 'u') {
+      rc = add_unicode(out, &p, end);
+    } else {
+      const char *which = memchr(from, c, sizeof from - 1);
+      rc = which != NULL ? mw_buf_add(out, &to[which - from], 1) : MW_EPARSE;
+    }
+    if (rc < 0) return rc;
+  }
+  return 0;
+}
+
+static int quote_char(unsigned char c, struct mw_buf *out) {
+  static const char from[] = "\"\\\b\f\n\r\t";
+  static const char to[] = "\"\\bfnrt";
+  const char *which = memchr(from, c, sizeof from - 1);
+  if (which == NULL) return mw_buf_printf(out, "\\u%04x", c);
+  char pair[2] = {'\\', to[which - from]};
+  return mw_buf_add(out, pair, 2);
+}
+
+int mw_json_quote(struct mw_slice s, struct mw_buf *out) {
+  const char *p = s.p;
+  const char *end = s.p + s.n;
+  const char *run = p;
+  int rc = mw_buf_add(out, "\"", 1);
+  while (rc == 0 && p < end) {
+    unsigned char c = (unsigned char)*p;
+    size_t n = c < 0x80 ? 1 : mw_utf8_sequence(p, end);
+    if (n == 0) return MW_EPARSE;
+    if (c < 0x20 || c == '"' || c == '\\') {
+      rc = mw_buf_add(out, run, (size_t)(p - run));
+      if (rc == 0) rc = quote_char(c, out);
+      run = p + 1;
+    }
+    p += n;
+  }
+  if (rc == 0 && p > run) rc = mw_buf_add(out, run, (size_t)(p - run));
+  return rc == 0 ? mw_buf_add(out, "\"", 1) : rc;
+}
+
+bool mw_utf8_valid(struct mw_slice s) {
+  const char *p = s.p;
+  const char *end = s.p + s.n;
+  while (p < end) {
+    if ((signed char)*p >= 0) {
+      p++;
+      continue;
+    }
+    size_t n = mw_utf8_sequence(p, end);
+    if (n == 0) return false;
+    p += n;
+  }
+  return true;
+}

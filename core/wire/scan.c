@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/scan.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "wire/json.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+static const char unexpected_end[] = "unexpected end";
+
+int mw_walk_fail(struct mw_walk *w, const char *p, enum mw_fault fault, const char *why) {
+  w->p = p;
+  w->fault = fault;
+  w->why = why;
+  return fault == MW_FAULT_LIMIT ? MW_ELIMIT : MW_EPARSE;
+}
+
+int mw_fault_report(struct mw_err *err, enum mw_fault fault, const char *why, uint64_t offset) {
+  unsigned long long at = offset;
+  switch (fault) {
+    case MW_FAULT_UTF8:
+      return mw_err_set(err, MW_EPARSE, "invalid UTF-8 at byte %llu", at);
+    case MW_FAULT_SHAPE:
+      return mw_err_set(err, MW_EPARSE, "unexpected content at byte %llu: %s", at, why);
+    case MW_FAULT_LIMIT:
+      return mw_err_set(err, MW_ELIMIT, "limit exceeded at byte %llu: %s", at, why);
+    case MW_FAULT_SYNTAX:
+    default:
+      return mw_err_set(err, MW_EPARSE, "malformed JSON at byte %llu: %s", at, why);
+  }
+}
+
+// Syntax error at p, or the end of the input there.
+static int expected(struct mw_walk *w, const char *p, const char *why) {
+  return mw_walk_fail(w, p, MW_FAULT_SYNTAX, p < w->end ? why : unexpected_end);
+}
+
+void mw_walk_flush(struct mw_walk *w, const char *to) {
+  if (w->out != NULL) {
+    size_t n = (size_t)(to - w->run);
+    memcpy(w->out, w->run, n);
+    w->out += n;
+  }
+  w->run = w->p;
+}
+
+static inline bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+bool mw_walk_blank(struct mw_walk *w) {
+  const char *p = w->p;
+  while (p < w->end && is_space(*p)) p++;
+  bool any = p > w->p;
+  w->p = p;
+  return any;
+}
+
+bool mw_walk_space(struct mw_walk *w) {
+  const char *from = w->p;
+  if (!mw_walk_blank(w)) return false;
+  mw_walk_flush(w, from);
+  return true;
+}
+
+// The same for a position at hand; false most of the time, so the call is kept out of the way.
+static inline const char *space(struct mw_walk *w, const char *p) {
+  if (__builtin_expect(p < w->end && (unsigned char)*p <= ' ', 0)) {
+    w->p = p;
+    mw_walk_space(w);
+    return w->p;
+  }
+  return p;
+}
+
+size_t mw_utf8_sequence(const char *s, const char *end) {
+  const unsigned char *p = (const unsigned char *)s;
+  size_t left = (size_t)(end - s);
+  unsigned char lo = 0x80;
+  unsigned char hi = 0xBF;
+  size_t n;
+  if (p[0] >= 0xC2 && p[0] <= 0xDF) {
+    n = 2;
+  } else if (p[0] >= 0xE0 && p[0] <= 0xEF) {
+    n = 3;
+    if (p[0] == 0xE0) lo = 0xA0;  // overlong below
+    if (p[0] == 0xED) hi = 0x9F;  // surrogates above
+  } else if (p[0] >= 0xF0 && p[0] <= 0xF4) {
+    n = 4;
+    if (p[0] == 0xF0) lo = 0x90;
+    if (p[0] == 0xF4) hi = 0x8F;  // beyond U+10FFFF
+  } else {
+    return 0;
+  }
+  if (left < n || p[1] < lo || p[1] > hi) return 0;
+  for (size_t i = 2; i < n; i++) {
+    if ((p[i] & 0xC0) != 0x80) return 0;
+  }
+  return n;
+}
+
+static inline bool is_plain(char c) {
+  return (signed char)c >= 0x20 && c != '"' && c != '\\';
+}
+
+// The first byte from p on that is not plain text: a quote, a backslash, control or not ASCII.
+static inline const char *plain_run(const char *p, const char *end) {
+#ifdef __SSE2__
+  const __m128i quote = _mm_set1_epi8('"');
+  const __m128i backslash = _mm_set1_epi8('\\');
+  const __m128i blank = _mm_set1_epi8(0x20);
+  while (end - p >= 16) {
+    __m128i x = _mm_loadu_si128((const __m128i *)p);
+    // The signed comparison catches control characters and every byte from 0x80 on.
+    __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(x, quote), _mm_cmpeq_epi8(x, backslash)),
+                               _mm_cmplt_epi8(x, blank));
+    unsigned mask = (unsigned)_mm_movemask_epi8(hit);
+    if (mask != 0) return p + __builtin_ctz(mask);
+    p += 16;
+  }
+#endif
+  while (p < end && is_plain(*p)) p++;
+  return p;
+}
+
+static inline bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+// p stands behind a backslash. Behind the escape, or NULL.
+static const char *escape(struct mw_walk *w, const char *p) {
+  if (p < w->end && *p == 'u') {
+    p++;
+    for (int i = 0; i < 4; i++, p++) {
+      if (p < w->end && is_hex(*p)) continue;
+      expected(w, p, "expected four hexadecimal digits");
+      return NULL;
+    }
+    return p;
+  }
+  if (p < w->end && *p != '\0' && strchr("\"\\/bfnrt", *p) != NULL) return p + 1;
+  expected(w, p, "unknown escape");
+  return NULL;
+}
+
+// p stands in a string, at something that is not plain. Behind its closing quote, or NULL.
+static const char *string_rest(struct mw_walk *w, const char *p) {
+  const char *end = w->end;
+  for (;; p = plain_run(p, end)) {
+    if (p == end) {
+      expected(w, p, NULL);
+      return NULL;
+    }
+    if (*p == '"') return p + 1;
+    if (*p == '\\') {
+      p = escape(w, p + 1);
+      if (p == NULL) return NULL;
+    } else if ((signed char)*p >= 0) {
+      expected(w, p, "control character in a string");
+      return NULL;
+    } else {
+      size_t n = mw_utf8_sequence(p, end);
+      if (n == 0) {
+        mw_walk_fail(w, p, MW_FAULT_UTF8, "invalid UTF-8");
+        return NULL;
+      }
+      p += n;
+    }
+  }
+}
+
+// p stands behind the opening quote. Behind the closing one, or NULL.
+static inline const char *string(struct mw_walk *w, const char *p) {
+  p = plain_run(p, w->end);
+  if (__builtin_expect(p < w->end && *p == '"', 1)) return p + 1;
+  return string_rest(w, p);
+}
+
+static inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// At least one digit. Behind the digits, or NULL.
+static const char *digits(struct mw_walk *w, const char *p) {
+  if (p == w->end || !is_digit(*p)) {
+    expected(w, p, "expected a digit");
+    return NULL;
+  }
+  while (p < w->end && is_digit(*p)) p++;
+  return p;
+}
+
+static const char *number(struct mw_walk *w, const char *p, bool *is_int) {
+  const char *end = w->end;
+  *is_int = true;
+  if (p < end && *p == '-') p++;
+  if (p < end && *p == '0') {
+    p++;
+  } else {
+    p = digits(w, p);
+    if (p == NULL) return NULL;
+  }
+  if (p < end && *p == '.') {
+    *is_int = false;
+    p = digits(w, p + 1);
+    if (p == NULL) return NULL;
+  }
+  if (p < end && (*p == 'e' || *p == 'E')) {
+    *is_int = false;
+    p++;
+    if (p < end && (*p == '+' || *p == '-')) p++;
+    p = digits(w, p);
+  }
+  return p;
+}
+
+static const char *literal(struct mw_walk *w, const char *p, const char *text) {
+  for (; *text != '\0'; text++, p++) {
+    if (p < w->end && *p == *text) continue;
+    expected(w, p, "expected a value");
+    return NULL;
+  }
+  return p;
+}
+
+static const char *scalar(struct mw_walk *w, const char *p) {
+  bool is_int;
+  switch (*p) {
+    case 't':
+      return literal(w, p, "true");
+    case 'f':
+      return literal(w, p, "false");
+    case 'n':
+      return literal(w, p, "null");
+    case '-':
+      return number(w, p, &is_int);
+    default:
+      if (is_digit(*p)) return number(w, p, &is_int);
+      expected(w, p, "expected a value");
+      return NULL;
+  }
+}
+
+// One bit per level, set for objects.
+struct nest {
+  uint64_t bits[MW_JSON_DEPTH_MAX / 64 + 1];
+};
+
+static inline void nest_set(struct nest *n, unsigned depth, bool object) {
+  uint64_t bit = (uint64_t)1 << (depth & 63);
+  if (object) {
+    n->bits[depth >> 6] |= bit;
+  } else {
+    n->bits[depth >> 6] &= ~bit;
+  }
+}
+
+static inline bool nest_is_object(const struct nest *n, unsigned depth) {
+  return (n->bits[depth >> 6] >> (depth & 63)) & 1;
+}
+
+// `depth` counts the open containers; the value is complete when it is back where it began.
+int mw_walk_value(struct mw_walk *w, unsigned depth) {
+  struct nest nest;
+  const char *end = w->end;
+  const char *p = w->p;
+  bool object = false;
+  const unsigned base = --depth;
+value:
+  p = space(w, p);
+  if (p == end) return expected(w, p, NULL);
+  if (*p == '"') {
+    p = string(w, p + 1);
+    if (p == NULL) return MW_EPARSE;
+  } else if (*p == '{' || *p == '[') {
+    if (depth == MW_JSON_DEPTH_MAX) {
+      return mw_walk_fail(w, p, MW_FAULT_LIMIT, "nested deeper than 256 levels");
+    }
+    object = *p == '{';
+    nest_set(&nest, ++depth, object);
+    p = space(w, p + 1);
+    if (p == end || *p != (object ? '}' : ']')) {
+      if (object) goto key;
+      goto value;
+    }
+    goto close;
+  } else {
+    p = scalar(w, p);
+    if (p == NULL) return MW_EPARSE;
+  }
+after:
+  if (depth == base) {
+    w->p = p;
+    return 0;
+  }
+  p = space(w, p);
+  if (p < end && *p == ',') {
+    p++;
+    if (!object) goto value;
+    p = space(w, p);
+    goto key;
+  }
+  if (p == end || *p != (object ? '}' : ']')) {
+    return expected(w, p, object ? "expected ',' or '}'" : "expected ',' or ']'");
+  }
+close:
+  p++;
+  depth--;
+  object = depth > base && nest_is_object(&nest, depth);
+  goto after;
+key:
+  if (p == end || *p != '"') return expected(w, p, "expected a member name");
+  p = string(w, p + 1);
+  if (p == NULL) return MW_EPARSE;
+  p = space(w, p);
+  if (p == end || *p != ':') return expected(w, p, "expected ':'");
+  p++;
+  goto value;
+}
+
+int mw_walk_string(struct mw_walk *w, struct mw_slice *raw, bool *escaped) {
+  const char *p = w->p;
+  if (p == w->end || *p != '"') return expected(w, p, "expected a string");
+  const char *from = ++p;
+  p = plain_run(p, w->end);
+  *escaped = false;
+  if (p == w->end || *p != '"') {
+    const char *special = p;
+    p = string_rest(w, p);
+    if (p == NULL) return MW_EPARSE;
+    *escaped = memchr(special, '\\', (size_t)(p - special)) != NULL;
+  } else {
+    p++;
+  }
+  *raw = mw_slice(from, (size_t)(p - 1 - from));
+  w->p = p;
+  return 0;
+}
+
+int mw_walk_number(struct mw_walk *w, bool *is_int) {
+  const char *p = number(w, w->p, is_int);
+  if (p == NULL) return MW_EPARSE;
+  w->p = p;
+  return 0;
+}
+
+int mw_walk_member(struct mw_walk *w, bool *first, struct mw_slice *key, bool *escaped) {
+  mw_walk_space(w);
+  if (w->p < w->end && *w->p == '}') {
+    w->p++;
+    return 0;
+  }
+  if (!*first) {
+    if (w->p == w->end || *w->p != ',') return expected(w, w->p, "expected ',' or '}'");
+    w->p++;
+    mw_walk_space(w);
+  }
+  *first = false;
+  if (w->p == w->end || *w->p != '"') return expected(w, w->p, "expected a member name");
+  int rc = mw_walk_string(w, key, escaped);
+  if (rc < 0) return rc;
+  mw_walk_space(w);
+  if (w->p == w->end || *w->p != ':') return expected(w, w->p, "expected ':'");
+  w->p++;
+  mw_walk_space(w);
+  if (w->p == w->end) return expected(w, w->p, NULL);
+  return 1;
+}
+
+int mw_walk_element(struct mw_walk *w, bool *first) {
+  mw_walk_space(w);
+  if (w->p < w->end && *w->p == ']') {
+    w->p++;
+    return 0;
+  }
+  if (!*first) {
+    if (w->p == w->end || *w->p != ',') return expected(w, w->p, "expected ',' or ']'");
+    w->p++;
+    mw_walk_space(w);
+  }
+  *first = false;
+  if (w->p == w->end) return expected(w, w->p, NULL);
+  return 1;
+}
+
+bool mw_raw_is(struct mw_slice raw, bool escaped, struct mw_slice text) {
+  if (!escaped) return mw_slice_eq(raw, text);
+  struct mw_buf plain;
+  mw_buf_init(&plain, raw.n);
+  bool same = mw_json_unescape(raw, &plain) == 0 && mw_slice_eq(mw_buf_slice(&plain), text);
+  mw_buf_deinit(&plain);
+  return same;
+}

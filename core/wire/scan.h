@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walker under everything in core/wire: validates JSON and, when asked, copies it on the way.
+// Private to core/wire; others use wire/json.h.
+//
+// Copying is lazy: what was accepted since `run` is copied in one piece when something has to be
+// left out or at the end. The copy is never longer than what was walked over, so the room for it
+// is made once, by the caller.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/slice.h"
+
+enum mw_fault {
+  MW_FAULT_SYNTAX = 0,  // not JSON
+  MW_FAULT_UTF8,        // not UTF-8
+  MW_FAULT_SHAPE,       // JSON, but not what the API sends
+  MW_FAULT_LIMIT,       // too deep, too large
+};
+
+struct mw_walk {
+  const char *p;    // the next byte; on an error, the offending one
+  const char *end;  // never read at or behind it
+  const char *run;  // accepted but not yet copied: [run, p)
+  char *out;        // where the copy goes on; NULL: validate only
+  enum mw_fault fault;
+  const char *why;  // on an error: what was expected
+};
+
+// Records the fault at p and returns its code: MW_ELIMIT or MW_EPARSE.
+int mw_walk_fail(struct mw_walk *w, const char *p, enum mw_fault fault, const char *why);
+
+// Fills err (may be NULL) with a sentence about a fault at byte `offset`, and returns its code.
+int mw_fault_report(struct mw_err *err, enum mw_fault fault, const char *why, uint64_t offset);
+
+// Copies what is pending up to `to`, which lies in [run, p]; the next run begins at p.
+void mw_walk_flush(struct mw_walk *w, const char *to);
+
+// Skips white space and leaves it out of the copy. True when there was any.
+bool mw_walk_space(struct mw_walk *w);
+// Skips white space without a decision about the copy. True when there was any.
+bool mw_walk_blank(struct mw_walk *w);
+
+// Consumes one value of any kind. depth is that of the value, 1 for the outermost.
+int mw_walk_value(struct mw_walk *w, unsigned depth) __attribute__((warn_unused_result));
+// Consumes a string as mw_json_string() does.
+int mw_walk_string(struct mw_walk *w, struct mw_slice *raw, bool *escaped)
+    __attribute__((warn_unused_result));
+int mw_walk_number(struct mw_walk *w, bool *is_int) __attribute__((warn_unused_result));
+
+// Consumes what is between one member and the value of the next, as mw_json_member() does.
+int mw_walk_member(struct mw_walk *w, bool *first, struct mw_slice *key, bool *escaped)
+    __attribute__((warn_unused_result));
+int mw_walk_element(struct mw_walk *w, bool *first) __attribute__((warn_unused_result));
+
+// Whether a raw string reads `text` once it is unescaped.
+bool mw_raw_is(struct mw_slice raw, bool escaped, struct mw_slice text);
+
+// The bytes of the UTF-8 sequence that begins at p, 2 to 4; 0 when it is none. p is not ASCII.
+size_t mw_utf8_sequence(const char *p, const char *end);
