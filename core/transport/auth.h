@@ -13,8 +13,8 @@ struct mw_credentials {
   const char *authorization;  // header value ("Bearer ..."), or NULL
   const char *cert_data;      // PEM from a plugin, or NULL
   const char *key_data;
-  const char *ca_data;        // PEM of a rotated CA file, or NULL: as configured
-  unsigned generation;        // changes when certificate or CA change: connections must be new
+  const char *ca_data;  // PEM of a rotated CA file, or NULL: as configured
+  unsigned generation;  // changes when certificate or CA change: connections must be new
 };
 
 // Called exactly once per get, perhaps before get returns. credentials are valid during the call.

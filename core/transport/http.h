@@ -28,11 +28,11 @@ struct mw_endpoint;  // one API server as one user; refcounted
 struct mw_request;
 
 struct mw_http_config {
-  bool http1_only;            // never negotiate HTTP/2
-  double connect_timeout;     // seconds, 0: 10
-  double idle_timeout;        // a stream without a byte for so long is dead; 0: per request only
-  double guard_interval;      // seconds between pokes, 0: 1
-  size_t buffer_size;         // 0: 256 KiB
+  bool http1_only;         // never negotiate HTTP/2
+  double connect_timeout;  // seconds, 0: 10
+  double idle_timeout;     // a stream without a byte for so long is dead; 0: per request only
+  double guard_interval;   // seconds between pokes, 0: 1
+  size_t buffer_size;      // 0: 256 KiB
 };
 
 struct mw_http *mw_http_new(struct mw_loop *loop, const struct mw_http_config *config);

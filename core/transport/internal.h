@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of transport share among themselves; not for other directories.
+//
+// http.c is the pool (sockets, timers, guard, the list of what is to do), request.c the life of one
+// request, easy.c the libcurl handle of one attempt, failure.c the words for what went wrong.
+//
+// libcurl calls us back from inside its own functions (a "curl frame"), where its multi handle must
+// not be touched. Whatever cannot be done there goes on the pool's to-do list, which runs from the
+// loop with no curl frame and no caller of ours on the stack.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "transport/auth.h"
+#include "transport/http.h"
 #include "transport/kubeconfig.h"
+#include "transport/loop.h"
 #include "transport/yaml_doc.h"
+
+struct curl_slist;
+struct uv_timer_s;
+
+// ---- files and kubeconfig ----
 
 // Appends a whole file to out, up to out's limit. MW_ENOTFOUND when it does not exist.
 int mw_file_read(const char *path, struct mw_buf *out, struct mw_err *err)
@@ -30,3 +46,162 @@ struct mw_kubeconfig *mw_kubeconfig_resolve(const struct mw_kubeconfig_doc *docs
 struct mw_kubeconfig *mw_kubeconfig_pod(const char *dir, struct mw_err *err);
 // True when s can be the value of a header: no control characters.
 bool mw_header_safe(const char *s);
+
+// ---- exec plugins ----
+
+struct mw_exec_run;
+
+// What a plugin handed out. Strings live during the callback.
+struct mw_exec_result {
+  const char *token;  // NULL: none
+  const char *cert_data;
+  const char *key_data;
+  double expires;  // seconds since the epoch; 0: never
+};
+
+typedef void (*mw_exec_cb)(void *ctx, const struct mw_exec_result *result,
+                           const struct mw_err *err);
+
+// Runs the plugin of config (config->exec). cb is called once, never inside this call; the run is
+// over then. timeout in seconds.
+struct mw_exec_run *mw_exec_start(struct mw_loop *loop, const struct mw_kubeconfig *config,
+                                  double timeout, mw_exec_cb cb, void *ctx);
+// Kills the plugin; cb is not called any more. Sets *run to NULL; a NULL *run is fine.
+void mw_exec_cancel(struct mw_exec_run **run);
+// Reads what a plugin printed. The strings of out point into copies owned by `hold`, which the
+// caller frees with mw_yaml_free.
+int mw_exec_parse(const char *p, size_t n, const struct mw_exec_config *config,
+                  struct mw_yaml **hold, struct mw_exec_result *out, struct mw_err *err);
+// Seconds since the epoch of an RFC 3339 time; negative when it is none.
+double mw_time_rfc3339(struct mw_slice s);
+// For specs: how old a file may be before it is read again, and how long a plugin may run.
+void mw_auth_set_limits(struct mw_auth *a, double file_age, double exec_timeout);
+
+// ---- the pool ----
+
+struct mw_link {
+  struct mw_link *prev, *next;
+};
+
+// Credentials of one endpoint in this pool.
+struct mw_login {
+  struct mw_link link;
+  struct mw_endpoint *endpoint;
+  struct mw_auth *auth;
+  size_t users;         // requests that hold it
+  unsigned generation;  // of the credentials that were last used
+};
+
+struct mw_http {
+  struct mw_loop *loop;
+  struct mw_http_config config;  // with the defaults filled in
+  void *multi;                   // CURLM
+  struct uv_timer_s *curl_timer;
+  struct uv_timer_s *guard;
+  struct uv_timer_s *kick;  // runs the to-do list in the next turn
+  struct mw_link sockets;
+  struct mw_link *guard_next;  // where the guard goes on; moved when that socket goes away
+  struct mw_link requests;
+  struct mw_link todo;
+  size_t todo_count;
+  struct mw_link logins;
+  size_t login_count;
+  size_t transfers;  // easy handles in the multi
+  uint64_t moved;    // body bytes seen, all requests
+  int depth;         // > 0: a curl frame is on the stack
+  struct mw_http_stats stats;
+};
+
+// ---- one request ----
+
+enum mw_request_state {
+  MW_REQUEST_NEW = 0,    // not begun: on the to-do list
+  MW_REQUEST_AUTH,       // waits for credentials
+  MW_REQUEST_RUNNING,    // libcurl has it
+  MW_REQUEST_WAITING,    // waits for a retry
+  MW_REQUEST_ENDED,      // waits on the to-do list for its on_done
+  MW_REQUEST_REPORTING,  // in on_done
+  MW_REQUEST_DEAD        // cancelled in a curl frame: waits on the to-do list to be freed
+};
+
+enum mw_request_todo {
+  MW_TODO_NOTHING = 0,
+  MW_TODO_BEGIN,
+  MW_TODO_RESUME,
+  MW_TODO_END,
+  MW_TODO_DESTROY
+};
+
+enum { MW_ERROR_BODY_MAX = 64 * 1024, MW_CURL_ERROR_SIZE = 256, MW_CONTENT_TYPE_MAX = 128 };
+
+struct mw_request {
+  struct mw_link link;
+  struct mw_link todo_link;
+  enum mw_request_todo todo;
+  enum mw_request_state state;
+  struct mw_http *http;
+  struct mw_endpoint *endpoint;
+  struct mw_login *login;
+  struct mw_request_callbacks on;
+  void *ctx;
+  // What was asked for.
+  char *method;
+  char *path;
+  char *accept;
+  char *content_type;
+  char *body;  // NULL: none
+  size_t body_size;
+  double idle_timeout;
+  bool is_watch;
+  int retries_left;
+  // One attempt.
+  void *easy;  // CURL, NULL when libcurl does not have it
+  struct curl_slist *headers;
+  struct curl_slist *connect_to;
+  char curl_error[MW_CURL_ERROR_SIZE];
+  unsigned ticket;                 // of mw_auth_get, 0: none
+  int status;                      // 0: no response yet
+  int retry_after;                 // -1: none
+  char type[MW_CONTENT_TYPE_MAX];  // Content-Type of the response
+  bool head_done;                  // all headers of the final response are here
+  bool again;                      // this response is not for the caller: it leads to a retry
+  size_t dropped;                  // body bytes of such a response
+  // The whole request.
+  struct mw_timer *retry_timer;
+  struct mw_timer *deadline;
+  struct mw_timer *idle_timer;
+  uint64_t last_byte;  // when something arrived or the attempt began
+  bool reported;       // on_response was called
+  bool delivered;      // on_data was called
+  bool refreshed;      // 401 was answered with fresh credentials once
+  bool paused;         // the caller's wish
+  bool curl_paused;    // libcurl holds back data
+  int reader_rc;       // what on_data returned, when not 0
+  struct mw_buf error_body;
+  struct mw_err err;  // code 0: it went well
+};
+
+// http.c
+struct mw_login *mw_pool_login(struct mw_http *h, struct mw_endpoint *e);
+void mw_pool_logout(struct mw_http *h, struct mw_login *login);
+void mw_pool_todo(struct mw_request *r, enum mw_request_todo todo);
+void mw_pool_forget(struct mw_request *r);  // takes it off the to-do list
+int mw_pool_add(struct mw_http *h, void *easy);
+void mw_pool_remove(struct mw_http *h, void *easy);
+void mw_pool_resume(struct mw_http *h, void *easy);
+
+// request.c
+void mw_request_finished(struct mw_request *r, int curl_code);
+void mw_request_run_todo(struct mw_request *r, enum mw_request_todo todo);
+
+// easy.c: the handle of one attempt is r->easy afterwards. What can fail is a bad address.
+int mw_easy_open(struct mw_request *r, const struct mw_credentials *c, struct mw_err *err);
+void mw_easy_close(struct mw_request *r);
+
+// failure.c
+void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err);
+const char *mw_endpoint_host(const struct mw_endpoint *e);  // host:port, for messages
+
+// libcurl's callbacks, set by easy.c, living in request.c.
+size_t mw_request_on_header(char *p, size_t size, size_t n, void *r);
+size_t mw_request_on_body(char *p, size_t size, size_t n, void *r);

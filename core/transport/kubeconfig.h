@@ -24,7 +24,7 @@ struct mw_exec_config {
   size_t arg_count;
   struct mw_exec_env *env;
   size_t env_count;
-  char *install_hint;          // may be NULL
+  char *install_hint;  // may be NULL
   bool provide_cluster_info;
 };
 
@@ -67,8 +67,7 @@ struct mw_kubeconfig *mw_kubeconfig_load(const struct mw_kubeconfig_source *sour
 // From one document in memory, for tests and the fuzzer. dir is what relative paths resolve
 // against (may be NULL: they stay as they are).
 struct mw_kubeconfig *mw_kubeconfig_parse(const char *yaml, size_t n, const char *context,
-                                          const char *origin, const char *dir,
-                                          struct mw_err *err);
+                                          const char *origin, const char *dir, struct mw_err *err);
 // The pod's own service account; MW_ENOTFOUND in err when not in a cluster.
 struct mw_kubeconfig *mw_kubeconfig_in_cluster(struct mw_err *err);
 void mw_kubeconfig_free(struct mw_kubeconfig *k);  // NULL is fine

@@ -58,14 +58,17 @@ static char *shorten(const char *path) {
   return s;
 }
 
-// The directory of a file as an absolute path, so that a later chdir changes nothing.
+// The directory of a file as an absolute path, so that a later chdir changes nothing. The file
+// itself may be a link: as with kubectl, what counts is where the link is.
 static char *directory(const char *path) {
-  char *full = realpath(path, NULL);
-  const char *p = full != NULL ? full : path;
-  const char *slash = strrchr(p, '/');
-  char *dir = slash != NULL ? mw_xstrndup(p, (size_t)(slash - p)) : mw_xstrdup(".");
-  mw_free(full);
-  return dir;
+  const char *slash = strrchr(path, '/');
+  char *dir = slash == path   ? mw_xstrdup("/")
+              : slash != NULL ? mw_xstrndup(path, (size_t)(slash - path))
+                              : mw_xstrdup(".");
+  char *full = realpath(dir, NULL);
+  if (full == NULL) return dir;
+  mw_free(dir);
+  return full;
 }
 
 static void files_init(struct files *f) {

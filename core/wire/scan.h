@@ -61,3 +61,7 @@ bool mw_raw_is(struct mw_slice raw, bool escaped, struct mw_slice text);
 
 // The bytes of the UTF-8 sequence that begins at p, 2 to 4; 0 when it is none. p is not ASCII.
 size_t mw_utf8_sequence(const char *p, const char *end);
+
+struct mw_item_scanner;
+// Why the last mw_item_scan() failed, for callers that know the offset.
+const struct mw_walk *mw_item_scanner_walk(const struct mw_item_scanner *s);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// kube._core.client: an API server as one user, from a kubeconfig.
+#include "bind/bind.h"
+#include "bind/bind_client.h"
+#include "bind/util.h"
+#include "script/generation.h"
+#include "script/host.h"
+#include "transport/http.h"
+#include "transport/kubeconfig.h"
+
+#define TYPE "kube.client"
+
+static int client_gc(lua_State *L) {
+  void **box = luaL_checkudata(L, 1, TYPE);
+  mw_endpoint_unref(*box);
+  *box = NULL;
+  return 0;
+}
+
+static int client_server(lua_State *L) {
+  struct mw_endpoint *e = mw_bind_check_box(L, 1, TYPE);
+  lua_pushstring(L, mw_endpoint_config(e)->server);
+  return 1;
+}
+
+static int client_context(lua_State *L) {
+  struct mw_endpoint *e = mw_bind_check_box(L, 1, TYPE);
+  lua_pushstring(L, mw_endpoint_config(e)->context);
+  return 1;
+}
+
+static int client_namespace(lua_State *L) {
+  struct mw_endpoint *e = mw_bind_check_box(L, 1, TYPE);
+  lua_pushstring(L, mw_endpoint_config(e)->namespace_);
+  return 1;
+}
+
+static const luaL_Reg methods[] = {{"server", client_server},
+                                   {"context", client_context},
+                                   {"namespace", client_namespace},
+                                   {NULL, NULL}};
+
+struct mw_endpoint *mw_bind_endpoint(lua_State *L, int idx) {
+  if (!lua_isnoneornil(L, idx)) {
+    return mw_endpoint_ref(mw_bind_check_box(L, idx, TYPE));
+  }
+  struct mw_err err;
+  struct mw_host *host = mw_generation_host(mw_generation_of(L));
+  struct mw_endpoint *e = mw_host_endpoint(host, &err);
+  if (e == NULL) mw_bind_raise(L, &err);
+  return e;
+}
+
+// new{kubeconfig=, context=}: both may be absent.
+static int client_new(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  struct mw_kubeconfig_source source = {
+      .path = mw_bind_opt_string(L, 1, "kubeconfig", NULL),
+      .context = mw_bind_opt_string(L, 1, "context", NULL),
+  };
+  struct mw_endpoint *e;
+  if (source.path == NULL && source.context == NULL) {
+    e = mw_bind_endpoint(L, 2);
+  } else {
+    struct mw_err err;
+    struct mw_kubeconfig *config = mw_kubeconfig_load(&source, &err);
+    if (config == NULL) return mw_bind_raise(L, &err);
+    e = mw_endpoint_new(config);
+  }
+  mw_bind_new_box(L, TYPE, e);
+  return 1;
+}
+
+void mw_bind_client(lua_State *L) {
+  static const luaL_Reg functions[] = {{"new", client_new}, {NULL, NULL}};
+  mw_bind_new_type(L, TYPE, methods, client_gc);
+  lua_newtable(L);
+  luaL_register(L, NULL, functions);
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// kube._core.indexer: reads of a store. One userdata serves as indexer, store and lister; the
+// names that client-go gives to each are put on it in lua/kube.
+#include "bind/bind_indexer.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "bind/bind.h"
+#include "bind/objtable.h"
+#include "bind/selector_arg.h"
+#include "bind/util.h"
+#include "cache/informer.h"
+
+#define TYPE "kube.reader"
+#define LIST_TYPE "kube.object_list"
+
+// Results of one read while Lua walks over them. A userdata, so that an error halfway leaks nothing.
+struct object_list {
+  struct mw_object_list objects;
+  size_t next;
+};
+
+struct reader {
+  struct mw_informer *inf;  // +1
+  char *ns;                 // "": all namespaces
+};
+
+void mw_bind_push_reader(lua_State *L, struct mw_informer *inf, const char *ns) {
+  struct reader *r = lua_newuserdata(L, sizeof *r);  // [reader]
+  r->inf = mw_informer_ref(inf);
+  r->ns = mw_xstrdup(ns != NULL ? ns : "");
+  luaL_getmetatable(L, TYPE);
+  lua_setmetatable(L, -2);
+}
+
+static struct reader *check_reader(lua_State *L) { return luaL_checkudata(L, 1, TYPE); }
+
+static int reader_gc(lua_State *L) {
+  struct reader *r = check_reader(L);
+  mw_informer_unref(r->inf);
+  mw_free(r->ns);
+  *r = (struct reader){0};
+  return 0;
+}
+
+static struct mw_indexer *indexer_of(struct reader *r) { return mw_informer_indexer(r->inf); }
+
+static int list_gc(lua_State *L) {
+  struct object_list *l = luaL_checkudata(L, 1, LIST_TYPE);
+  mw_object_list_deinit(&l->objects);
+  return 0;
+}
+
+static struct object_list *push_list(lua_State *L) {
+  struct object_list *l = lua_newuserdata(L, sizeof *l);  // [list]
+  *l = (struct object_list){0};
+  luaL_getmetatable(L, LIST_TYPE);
+  lua_setmetatable(L, -2);
+  return l;
+}
+
+// [list] -> [list, array of object tables]
+static int push_tables(lua_State *L, const struct object_list *l) {
+  lua_createtable(L, (int)l->objects.n, 0);
+  for (size_t i = 0; i < l->objects.n; i++) {
+    mw_objtable_push(L, l->objects.v[i]);
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+  return 1;
+}
+
+// get(key): the object or nil. A reader of one namespace takes the bare name (S-LST-04).
+static int reader_get(lua_State *L) {
+  struct reader *r = check_reader(L);
+  struct mw_slice key = mw_bind_slice(L, 2);
+  char full[MW_OBJECT_KEY_MAX];
+  size_t ns_len = strlen(r->ns);
+  if (ns_len > 0) {
+    if (ns_len + 1 + key.n > sizeof full) return 0;
+    memcpy(full, r->ns, ns_len);
+    full[ns_len] = '/';
+    memcpy(full + ns_len + 1, key.p, key.n);
+    key = mw_slice(full, ns_len + 1 + key.n);
+  }
+  struct mw_object *o = mw_indexer_get(indexer_of(r), key);
+  if (o == NULL) return 0;
+  mw_objtable_push(L, o);
+  return 1;
+}
+
+// The objects that arguments 2 (options) select: {namespace=, selector=}.
+static struct object_list *select_objects(lua_State *L, struct reader *r) {
+  struct mw_slice ns = mw_slice_str(r->ns);
+  struct mw_selector **selector = NULL;
+  if (!lua_isnoneornil(L, 2)) {
+    luaL_checktype(L, 2, LUA_TTABLE);
+    if (ns.n == 0) ns = mw_slice_str(mw_bind_opt_string(L, 2, "namespace", ""));
+    lua_getfield(L, 2, "selector");
+    if (!lua_isnil(L, -1)) selector = mw_bind_push_selector(L, lua_gettop(L));
+  }
+  struct object_list *l = push_list(L);
+  mw_indexer_list(indexer_of(r), ns, selector != NULL ? *selector : NULL, mw_objtable_unpacker(L),
+                  &l->objects);
+  return l;
+}
+
+static int reader_list(lua_State *L) {
+  return push_tables(L, select_objects(L, check_reader(L)));
+}
+
+static int each_next(lua_State *L) {
+  struct object_list *l = luaL_checkudata(L, lua_upvalueindex(1), LIST_TYPE);
+  if (l->next >= l->objects.n) return 0;
+  mw_objtable_push(L, l->objects.v[l->next++]);
+  return 1;
+}
+
+static int each_key(lua_State *L) {
+  struct object_list *l = luaL_checkudata(L, lua_upvalueindex(1), LIST_TYPE);
+  if (l->next >= l->objects.n) return 0;
+  struct mw_slice key = mw_object_key(l->objects.v[l->next++]);
+  lua_pushlstring(L, key.p, key.n);
+  return 1;
+}
+
+// An iterator over a snapshot: the store may change while the script walks.
+static int reader_each(lua_State *L) {
+  select_objects(L, check_reader(L));
+  lua_pushcclosure(L, each_next, 1);
+  return 1;
+}
+
+static int reader_keys(lua_State *L) {
+  select_objects(L, check_reader(L));
+  lua_pushcclosure(L, each_key, 1);
+  return 1;
+}
+
+static int reader_count(lua_State *L) {
+  struct reader *r = check_reader(L);
+  if (r->ns[0] == '\0') {
+    lua_pushinteger(L, (lua_Integer)mw_indexer_count(indexer_of(r)));
+    return 1;
+  }
+  lua_settop(L, 1);
+  lua_pushinteger(L, (lua_Integer)select_objects(L, r)->objects.n);
+  return 1;
+}
+
+static int reader_by_index(lua_State *L) {
+  struct reader *r = check_reader(L);
+  struct mw_slice index = mw_bind_slice(L, 2), value = mw_bind_slice(L, 3);
+  struct object_list *l = push_list(L);
+  struct mw_err err;
+  if (mw_indexer_by_index(indexer_of(r), index, value, &l->objects, &err) < 0) {
+    return mw_bind_raise(L, &err);
+  }
+  return push_tables(L, l);
+}
+
+static int reader_index(lua_State *L) {
+  struct reader *r = check_reader(L);
+  struct mw_slice index = mw_bind_slice(L, 2);
+  struct mw_object *o = mw_objtable_object(L, 3);
+  if (o == NULL) return luaL_error(L, "index() wants an object from a lister or a handler");
+  struct object_list *l = push_list(L);
+  struct mw_err err;
+  if (mw_indexer_index(indexer_of(r), index, o, &l->objects, &err) < 0) {
+    return mw_bind_raise(L, &err);
+  }
+  return push_tables(L, l);
+}
+
+static void push_values(lua_State *L, const struct mw_values *v) {
+  lua_createtable(L, (int)v->count, 0);
+  for (size_t i = 0; i < v->count; i++) {
+    struct mw_slice s = mw_values_get(v, i);
+    lua_pushlstring(L, s.p, s.n);
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+}
+
+static int reader_index_keys(lua_State *L) {
+  struct reader *r = check_reader(L);
+  struct mw_values v;
+  struct mw_err err;
+  mw_values_init(&v);
+  struct mw_slice index = mw_bind_slice(L, 2), value = mw_bind_slice(L, 3);
+  int rc = mw_indexer_index_keys(indexer_of(r), index, value, &v, &err);
+  if (rc == 0) push_values(L, &v);
+  mw_values_deinit(&v);
+  return rc == 0 ? 1 : mw_bind_raise(L, &err);
+}
+
+static int reader_index_values(lua_State *L) {
+  struct reader *r = check_reader(L);
+  struct mw_values v;
+  struct mw_slice index = mw_bind_slice(L, 2);
+  mw_values_init(&v);
+  mw_indexer_index_values(indexer_of(r), index, &v);
+  push_values(L, &v);
+  mw_values_deinit(&v);
+  return 1;
+}
+
+static void add_index_name(void *ctx, struct mw_slice name) {
+  lua_State *L = ctx;
+  lua_pushlstring(L, name.p, name.n);
+  lua_rawseti(L, -2, (int)lua_objlen(L, -2) + 1);
+}
+
+static int reader_index_names(lua_State *L) {
+  struct reader *r = check_reader(L);
+  lua_newtable(L);
+  mw_indexer_each_index(indexer_of(r), add_index_name, L);
+  return 1;
+}
+
+// The resource version that matches the content (S-STO-30).
+static int reader_resource_version(lua_State *L) {
+  struct mw_slice rv = mw_indexer_rv(indexer_of(check_reader(L)));
+  lua_pushlstring(L, rv.p, rv.n);
+  return 1;
+}
+
+static int reader_namespace(lua_State *L) {
+  struct reader *r = check_reader(L);
+  mw_bind_push_reader(L, r->inf, luaL_checkstring(L, 2));
+  return 1;
+}
+
+static const luaL_Reg methods[] = {
+    {"get", reader_get},
+    {"list", reader_list},
+    {"each", reader_each},
+    {"keys", reader_keys},
+    {"count", reader_count},
+    {"by_index", reader_by_index},
+    {"index", reader_index},
+    {"index_keys", reader_index_keys},
+    {"index_values", reader_index_values},
+    {"index_names", reader_index_names},
+    {"resource_version", reader_resource_version},
+    {"namespace", reader_namespace},
+    {NULL, NULL},
+};
+
+void mw_bind_indexer(lua_State *L) {
+  static const luaL_Reg list_methods[] = {{NULL, NULL}};
+  mw_bind_new_type(L, TYPE, methods, reader_gc);
+  mw_bind_new_type(L, LIST_TYPE, list_methods, list_gc);
+  mw_bind_selector_open(L);
+  luaL_getmetatable(L, TYPE);
+  lua_getfield(L, -1, "__index");  // [meta, methods]: lua/kube adds the client-go names
+  lua_remove(L, -2);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/selector_arg.h"
+
+#include "bind/objtable.h"
+#include "bind/util.h"
+#include "cache/selector.h"
+
+#define TYPE "kube.selector"
+
+enum { VALUES_MAX = 256 };
+
+static int selector_gc(lua_State *L) {
+  struct mw_selector **s = luaL_checkudata(L, 1, TYPE);
+  mw_selector_free(*s);
+  *s = NULL;
+  return 0;
+}
+
+void mw_bind_selector_open(lua_State *L) {
+  static const luaL_Reg methods[] = {{NULL, NULL}};
+  mw_bind_new_type(L, TYPE, methods, selector_gc);
+}
+
+static void require(lua_State *L, struct mw_selector *s, struct mw_slice key,
+                    enum mw_selector_op op, const struct mw_slice *values, size_t count) {
+  struct mw_err err;
+  if (mw_selector_require(s, key, op, values, count, true, &err) < 0) mw_bind_raise(L, &err);
+}
+
+// A map of labels at idx: each becomes key=value.
+static void add_map(lua_State *L, int idx, struct mw_selector *s) {
+  mw_objtable_complete(L, idx);
+  for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {  // [key, value]
+    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING) {
+      luaL_error(L, "a selector maps label names to strings, as in { app = \"web\" }");
+    }
+    struct mw_slice value = mw_bind_slice(L, -1);
+    require(L, s, mw_bind_slice(L, -2), MW_SEL_EQUALS, &value, 1);
+  }
+}
+
+static enum mw_selector_op operator_of(lua_State *L, const char *name) {
+  struct mw_slice op = mw_slice_str(name);
+  if (mw_slice_is(op, "In")) return MW_SEL_IN;
+  if (mw_slice_is(op, "NotIn")) return MW_SEL_NOT_IN;
+  if (mw_slice_is(op, "Exists")) return MW_SEL_EXISTS;
+  if (mw_slice_is(op, "DoesNotExist")) return MW_SEL_NOT_EXISTS;
+  luaL_error(L, "unknown operator '%s' in matchExpressions; use In, NotIn, Exists or DoesNotExist",
+             name);
+  return MW_SEL_IN;
+}
+
+// One entry of matchExpressions on top of the stack: {key=, operator=, values=}.
+static void add_expression(lua_State *L, struct mw_selector *s) {
+  int entry = lua_gettop(L);
+  luaL_checktype(L, entry, LUA_TTABLE);
+  const char *key = mw_bind_opt_string(L, entry, "key", "");
+  enum mw_selector_op op = operator_of(L, mw_bind_opt_string(L, entry, "operator", ""));
+  struct mw_slice values[VALUES_MAX];
+  size_t count = 0;
+  luaL_checkstack(L, VALUES_MAX + 2, "too many values in a selector");
+  lua_getfield(L, entry, "values");  // [entry, values]
+  if (lua_istable(L, -1)) {
+    int list = lua_gettop(L);
+    size_t n = lua_objlen(L, list);
+    if (n > VALUES_MAX) luaL_error(L, "more than %d values in matchExpressions", VALUES_MAX);
+    for (; count < n; count++) {
+      lua_rawgeti(L, list, (int)count + 1);
+      values[count] = mw_bind_slice(L, -1);
+    }
+  }
+  require(L, s, mw_slice_str(key), op, values, count);
+  lua_settop(L, entry);
+}
+
+static void add_structured(lua_State *L, int idx, struct mw_selector *s) {
+  lua_getfield(L, idx, "matchLabels");
+  if (lua_istable(L, -1)) add_map(L, lua_gettop(L), s);
+  lua_pop(L, 1);
+  lua_getfield(L, idx, "matchExpressions");  // [list]
+  if (lua_istable(L, -1)) {
+    int list = lua_gettop(L);
+    size_t n = lua_objlen(L, list);
+    for (size_t i = 1; i <= n; i++) {
+      lua_rawgeti(L, list, (int)i);
+      add_expression(L, s);
+      lua_pop(L, 1);
+    }
+  }
+  lua_pop(L, 1);
+}
+
+static bool is_structured(lua_State *L, int idx) {
+  lua_getfield(L, idx, "matchLabels");
+  lua_getfield(L, idx, "matchExpressions");
+  bool found = lua_istable(L, -1) || lua_istable(L, -2);
+  lua_pop(L, 2);
+  return found;
+}
+
+struct mw_selector **mw_bind_push_selector(lua_State *L, int idx) {
+  struct mw_selector **box = (struct mw_selector **)mw_bind_new_box(L, TYPE, NULL);  // [box]
+  if (lua_type(L, idx) == LUA_TSTRING) {
+    struct mw_err err;
+    *box = mw_selector_parse(mw_bind_slice(L, idx), &err);
+    if (*box == NULL) mw_bind_raise(L, &err);
+    return box;
+  }
+  if (lua_islightuserdata(L, idx)) {  // kube.null: a null LabelSelector selects nothing
+    *box = mw_selector_nothing();
+    return box;
+  }
+  luaL_checktype(L, idx, LUA_TTABLE);
+  *box = mw_selector_new();
+  if (is_structured(L, idx)) {
+    add_structured(L, idx, *box);
+  } else {
+    add_map(L, idx, *box);
+  }
+  return box;
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/util.h"
+
+#include <ctype.h>
+#include <string.h>
+
+struct mw_slice mw_bind_slice(lua_State *L, int idx) {
+  size_t n;
+  luaL_checktype(L, idx, LUA_TSTRING);
+  const char *s = lua_tolstring(L, idx, &n);
+  return mw_slice(s, n);
+}
+
+static void wrong_type(lua_State *L, const char *field, const char *wanted) {
+  luaL_error(L, "option '%s' must be a %s, not a %s", field, wanted, luaL_typename(L, -1));
+}
+
+const char *mw_bind_opt_string(lua_State *L, int idx, const char *field, const char *fallback) {
+  lua_getfield(L, idx, field);
+  const char *s = fallback;
+  if (!lua_isnil(L, -1)) {
+    if (lua_type(L, -1) != LUA_TSTRING) wrong_type(L, field, "string");
+    s = lua_tostring(L, -1);
+  }
+  lua_pop(L, 1);
+  return s;
+}
+
+double mw_bind_opt_number(lua_State *L, int idx, const char *field, double fallback) {
+  lua_getfield(L, idx, field);
+  double v = fallback;
+  if (!lua_isnil(L, -1)) {
+    if (lua_type(L, -1) != LUA_TNUMBER) wrong_type(L, field, "number");
+    v = lua_tonumber(L, -1);
+  }
+  lua_pop(L, 1);
+  return v;
+}
+
+bool mw_bind_opt_bool(lua_State *L, int idx, const char *field, bool fallback) {
+  lua_getfield(L, idx, field);
+  bool v = fallback;
+  if (!lua_isnil(L, -1)) {
+    if (!lua_isboolean(L, -1)) wrong_type(L, field, "boolean");
+    v = lua_toboolean(L, -1);
+  }
+  lua_pop(L, 1);
+  return v;
+}
+
+// The code as Lua sees it: EEXPIRED becomes "expired".
+static void push_code(lua_State *L, int code) {
+  char text[32];
+  size_t n = 0;
+  const char *name = mw_err_name(code);
+  if (name[0] == 'E') name++;
+  for (; name[n] != '\0' && n < sizeof text - 1; n++) text[n] = (char)tolower(name[n]);
+  lua_pushlstring(L, text, n);
+}
+
+int mw_bind_raise(lua_State *L, const struct mw_err *err) {
+  lua_newtable(L);  // [err]
+  push_code(L, err->code);
+  lua_setfield(L, -2, "code");
+  luaL_where(L, 1);
+  lua_pushstring(L, err->message);
+  lua_setfield(L, -3, "message");
+  lua_setfield(L, -2, "where");
+  if (err->http_status != 0) {
+    lua_pushinteger(L, err->http_status);
+    lua_setfield(L, -2, "status");
+  }
+  luaL_getmetatable(L, "moonwatch.error");  // [err, meta], made by lua/kube/_error.lua
+  lua_setmetatable(L, -2);
+  return lua_error(L);
+}
+
+static int box_tostring(lua_State *L) {
+  lua_pushfstring(L, "%s: %p", lua_tostring(L, lua_upvalueindex(1)), lua_topointer(L, 1));
+  return 1;
+}
+
+void mw_bind_new_type(lua_State *L, const char *type, const luaL_Reg *methods, lua_CFunction gc) {
+  luaL_newmetatable(L, type);  // [meta]
+  lua_newtable(L);             // [meta, methods]
+  luaL_register(L, NULL, methods);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, gc);
+  lua_setfield(L, -2, "__gc");
+  lua_pushstring(L, type);
+  lua_pushcclosure(L, box_tostring, 1);
+  lua_setfield(L, -2, "__tostring");
+  lua_pushstring(L, type);
+  lua_setfield(L, -2, "__metatable");
+  lua_pop(L, 1);
+}
+
+void **mw_bind_new_box(lua_State *L, const char *type, void *pointer) {
+  void **box = lua_newuserdata(L, sizeof *box);  // [box]
+  *box = pointer;
+  luaL_getmetatable(L, type);
+  lua_setmetatable(L, -2);
+  return box;
+}
+
+void *mw_bind_check_box(lua_State *L, int idx, const char *type) {
+  void **box = luaL_checkudata(L, idx, type);
+  if (*box == NULL) luaL_error(L, "%s is closed", type);
+  return *box;
+}

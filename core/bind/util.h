@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small helpers that every binding needs. All may raise.
+#pragma once
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/slice.h"
+
+// The string at idx as a slice; raises for anything else. Valid while the value is on the stack.
+struct mw_slice mw_bind_slice(lua_State *L, int idx);
+
+// Fields of an options table at idx. Absent gives the default; a wrong type raises with the name.
+// A string stays valid while the table holds it.
+const char *mw_bind_opt_string(lua_State *L, int idx, const char *field, const char *fallback);
+double mw_bind_opt_number(lua_State *L, int idx, const char *field, double fallback);
+bool mw_bind_opt_bool(lua_State *L, int idx, const char *field, bool fallback);
+
+// Raises err as a structured Lua error: {code=, message=, status=}, at the caller's level.
+int mw_bind_raise(lua_State *L, const struct mw_err *err);
+
+// Boxed pointers: a userdata of type `type` that holds one pointer.
+void mw_bind_new_type(lua_State *L, const char *type, const luaL_Reg *methods, lua_CFunction gc);
+void **mw_bind_new_box(lua_State *L, const char *type, void *pointer);
+// The pointer of the box at idx; raises for another type and for a closed box (NULL).
+void *mw_bind_check_box(lua_State *L, int idx, const char *type);

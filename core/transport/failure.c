@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libcurl's error codes mean to us, in words. Never names a secret: libcurl's own texts hold
+// hosts, addresses and OpenSSL's reasons, and no header.
+#include <curl/curl.h>
+#include <errno.h>
+#include <string.h>
+
+#include "transport/internal.h"
+
+// Who failed and where that came from.
+struct place {
+  const char *host;
+  const char *origin;
+  const char *detail;  // libcurl's words
+};
+
+static bool mentions(const char *text, const char *what) { return strstr(text, what) != NULL; }
+
+// The peer went away during the handshake, as a server does that is just starting or stopping.
+static bool hung_up(const char *detail, long os_errno) {
+  return os_errno == ECONNRESET || os_errno == EPIPE || mentions(detail, "SSL_ERROR_SYSCALL") ||
+         mentions(detail, "reset by peer") || mentions(detail, "unexpected eof");
+}
+
+static void tls_failure(const struct place *p, CURLcode code, struct mw_err *err) {
+  if (mentions(p->detail, "subject name")) {
+    mw_err_set(err, MW_ETLS,
+               "%s: the server's certificate is for another name (%s): check server and "
+               "tls-server-name of %s",
+               p->host, p->detail, p->origin);
+  } else if (mentions(p->detail, "expired") || mentions(p->detail, "not yet valid")) {
+    mw_err_set(err, MW_ETLS, "%s: a certificate is not valid at this time (%s; %s)", p->host,
+               p->detail, p->origin);
+  } else if (code == CURLE_PEER_FAILED_VERIFICATION) {
+    mw_err_set(err, MW_ETLS,
+               "%s: the server's certificate is not signed by the CA of %s (%s): check "
+               "certificate-authority",
+               p->host, p->origin, p->detail);
+  } else if (code == CURLE_SSL_CACERT_BADFILE) {
+    mw_err_set(err, MW_ETLS, "%s: certificate-authority of %s cannot be used (%s)", p->host,
+               p->origin, p->detail);
+  } else if (code == CURLE_SSL_CERTPROBLEM) {
+    mw_err_set(err, MW_ETLS, "%s: client-certificate or client-key of %s cannot be used (%s)",
+               p->host, p->origin, p->detail);
+  } else if (mentions(p->detail, "alert")) {
+    mw_err_set(err, MW_ETLS,
+               "%s: the server refused the TLS connection (%s): check the client "
+               "certificate of %s",
+               p->host, p->detail, p->origin);
+  } else if (mentions(p->detail, "wrong version number")) {
+    mw_err_set(err, MW_ETLS, "%s: the server does not speak TLS: is it http:// instead (%s)?",
+               p->host, p->origin);
+  } else {
+    mw_err_set(err, MW_ETLS, "%s: TLS failed (%s; %s)", p->host, p->detail, p->origin);
+  }
+}
+
+static void connect_failure(const struct place *p, long os_errno, struct mw_err *err) {
+  if (os_errno == ECONNREFUSED) {
+    mw_err_set(err, MW_EREFUSED, "%s: connection refused: is the API server running (%s)?", p->host,
+               p->origin);
+  } else {
+    mw_err_set(err, MW_ECONNECT, "%s: could not connect (%s; %s)", p->host,
+               os_errno != 0 ? strerror((int)os_errno) : p->detail, p->origin);
+  }
+}
+
+static void eof(const struct place *p, struct mw_err *err) {
+  mw_err_set(err, MW_EEOF, "%s: the connection ended early (%s)", p->host, p->detail);
+}
+
+void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
+  CURLcode code = (CURLcode)curl_code;
+  long os_errno = 0;
+  curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
+  const char *detail = r->curl_error[0] != '\0' ? r->curl_error : curl_easy_strerror(code);
+  struct place p = {mw_endpoint_host(r->endpoint), mw_endpoint_config(r->endpoint)->origin, detail};
+  switch (code) {
+    case CURLE_COULDNT_CONNECT:
+      connect_failure(&p, os_errno, err);
+      return;
+    case CURLE_COULDNT_RESOLVE_HOST:
+      mw_err_set(err, MW_ECONNECT, "%s: could not resolve host: check server of %s", p.host,
+                 p.origin);
+      return;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_PROXY:
+      mw_err_set(err, MW_ECONNECT, "%s: the proxy cannot be used (%s): check proxy-url of %s",
+                 p.host, detail, p.origin);
+      return;
+    case CURLE_OPERATION_TIMEDOUT:
+      mw_err_set(err, MW_ETIMEOUT, "%s: timed out (%s; %s)", p.host, detail, p.origin);
+      return;
+    case CURLE_SSL_CONNECT_ERROR:
+      if (hung_up(detail, os_errno)) {
+        eof(&p, err);
+      } else {
+        tls_failure(&p, code, err);
+      }
+      return;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_SSL_ENGINE_SETFAILED:
+      tls_failure(&p, code, err);
+      return;
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+      if (mentions(detail, "alert")) {
+        tls_failure(&p, code, err);
+      } else {
+        eof(&p, err);
+      }
+      return;
+    case CURLE_URL_MALFORMAT:
+      mw_err_set(err, MW_EINVAL, "%s: not a valid address (%s; %s)", p.host, detail, p.origin);
+      return;
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY:
+      mw_err_set(err, MW_ECONNECT, "%s: the server does not speak HTTP (%s): check server of %s",
+                 p.host, detail, p.origin);
+      return;
+    default:  // GOT_NOTHING, PARTIAL_FILE, HTTP2, HTTP2_STREAM and whatever else breaks a transfer
+      eof(&p, err);
+      return;
+  }
+}

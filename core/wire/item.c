@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass over an object: validate, copy, project, note the metadata.
+//
+// Only the levels that matter (the root, metadata, labels, annotations, and what the projection
+// names) are walked member by member here; everything else is one mw_walk_value(). Both the copy
+// and the noted strings are never longer than what was walked over, so their room is made once and
+// pointers into it stay valid.
+#include "wire/item.h"
+
+#include "base/alloc.h"
+#include "wire/projection.h"
+#include "wire/scan.h"
+
+// What a value is to us.
+enum spot {
+  SPOT_OTHER = 0,
+  SPOT_ROOT,
+  SPOT_KIND,
+  SPOT_API_VERSION,
+  SPOT_METADATA,
+  SPOT_NAME,
+  SPOT_NAMESPACE,
+  SPOT_UID,
+  SPOT_RV,
+  SPOT_DELETION,
+  SPOT_LABELS,
+  SPOT_LABEL,
+  SPOT_ANNOTATIONS,
+  SPOT_END_MARK,
+};
+
+struct mw_item_scanner {
+  struct mw_walk w;
+  struct mw_buf out;   // the copy, behind room for the defaults
+  struct mw_buf text;  // noted strings, unescaped
+  struct mw_buf front; // the defaults as JSON
+  struct mw_item_label *labels;
+  size_t label_cap;
+  struct mw_item item;
+  bool has_kind;
+  bool has_api_version;
+};
+
+struct member {
+  struct mw_slice quoted;  // the name as it stands, with its quotes
+  struct mw_slice name;    // unescaped
+  bool comma;              // a comma came before it
+  bool tight;              // no white space from the comma to the value
+};
+
+static int visit(struct mw_item_scanner *s, const struct mw_projection_node *node, enum spot spot,
+                 unsigned depth);
+
+struct mw_item_scanner *mw_item_scanner_new(void) {
+  struct mw_item_scanner *s = mw_xcalloc(1, sizeof *s);
+  mw_buf_init(&s->out, 2 * (size_t)MW_ITEM_SIZE_MAX);
+  mw_buf_init(&s->text, 2 * (size_t)MW_ITEM_SIZE_MAX);
+  mw_buf_init(&s->front, MW_ITEM_SIZE_MAX);
+  return s;
+}
+
+void mw_item_scanner_free(struct mw_item_scanner *s) {
+  if (s == NULL) return;
+  mw_buf_deinit(&s->out);
+  mw_buf_deinit(&s->text);
+  mw_buf_deinit(&s->front);
+  mw_free(s->labels);
+  mw_free(s);
+}
+
+const struct mw_walk *mw_item_scanner_walk(const struct mw_item_scanner *s) { return &s->w; }
+
+static int expected(struct mw_walk *w, const char *why) {
+  return mw_walk_fail(w, w->p, MW_FAULT_SYNTAX, w->p < w->end ? why : "unexpected end");
+}
+
+static void emit(struct mw_walk *w, const char *p, size_t n) {
+  if (w->out == NULL) return;
+  memcpy(w->out, p, n);
+  w->out += n;
+}
+
+// Keeps a string in `text`; the room is there (see the head of this file).
+static int note(struct mw_item_scanner *s, struct mw_slice raw, bool escaped, struct mw_slice *to) {
+  size_t from = s->text.n;
+  int rc = escaped ? mw_json_unescape(raw, &s->text) : mw_buf_add(&s->text, raw.p, raw.n);
+  *to = mw_slice(s->text.p + from, s->text.n - from);
+  return rc;
+}
+
+// A value that must be a string; null counts as absent.
+static int note_string(struct mw_item_scanner *s, struct mw_slice *to, const char *why,
+                       unsigned depth) {
+  struct mw_walk *w = &s->w;
+  *to = mw_slice(NULL, 0);
+  if (*w->p == 'n') return mw_walk_value(w, depth);
+  if (*w->p != '"') return mw_walk_fail(w, w->p, MW_FAULT_SHAPE, why);
+  struct mw_slice raw;
+  bool escaped;
+  int rc = mw_walk_string(w, &raw, &escaped);
+  return rc < 0 ? rc : note(s, raw, escaped, to);
+}
+
+static int add_label(struct mw_item_scanner *s, struct mw_slice key, struct mw_slice value) {
+  size_t n = s->item.label_count;
+  for (size_t i = 0; i < n; i++) {
+    if (!mw_slice_eq(s->labels[i].key, key)) continue;
+    s->labels[i].value = value;
+    return 0;
+  }
+  if (n == MW_ITEM_LABELS_MAX) {
+    return mw_walk_fail(&s->w, s->w.p, MW_FAULT_LIMIT, "more than 4096 labels");
+  }
+  if (n == s->label_cap) {
+    s->label_cap = n == 0 ? 16 : 2 * n;
+    s->labels = mw_xrealloc(s->labels, s->label_cap * sizeof *s->labels);
+  }
+  s->labels[n] = (struct mw_item_label){key, value};
+  s->item.label_count = n + 1;
+  return 0;
+}
+
+static int visit_label(struct mw_item_scanner *s, struct mw_slice name, unsigned depth) {
+  struct mw_slice key;
+  struct mw_slice value;
+  int rc = note(s, name, false, &key);
+  if (rc == 0) rc = note_string(s, &value, "a label is not a string", depth);
+  return rc == 0 ? add_label(s, key, value) : rc;
+}
+
+static int visit_end_mark(struct mw_item_scanner *s, unsigned depth) {
+  struct mw_walk *w = &s->w;
+  s->item.initial_events_end = false;
+  if (*w->p != '"') return mw_walk_value(w, depth);
+  struct mw_slice raw;
+  bool escaped;
+  int rc = mw_walk_string(w, &raw, &escaped);
+  if (rc == 0) s->item.initial_events_end = mw_raw_is(raw, escaped, MW_SLICE("true"));
+  return rc;
+}
+
+// The last metadata wins as a whole.
+static void reset_metadata(struct mw_item *item) {
+  *item = (struct mw_item){.kind = item->kind, .api_version = item->api_version};
+}
+
+static enum spot metadata_spot(struct mw_slice name) {
+  switch (name.n) {
+    case 3:
+      return mw_slice_eq(name, MW_SLICE("uid")) ? SPOT_UID : SPOT_OTHER;
+    case 4:
+      return mw_slice_eq(name, MW_SLICE("name")) ? SPOT_NAME : SPOT_OTHER;
+    case 6:
+      return mw_slice_eq(name, MW_SLICE("labels")) ? SPOT_LABELS : SPOT_OTHER;
+    case 9:
+      return mw_slice_eq(name, MW_SLICE("namespace")) ? SPOT_NAMESPACE : SPOT_OTHER;
+    case 11:
+      return mw_slice_eq(name, MW_SLICE("annotations")) ? SPOT_ANNOTATIONS : SPOT_OTHER;
+    case 15:
+      return mw_slice_eq(name, MW_SLICE("resourceVersion")) ? SPOT_RV : SPOT_OTHER;
+    case 17:
+      return mw_slice_eq(name, MW_SLICE("deletionTimestamp")) ? SPOT_DELETION : SPOT_OTHER;
+    default:
+      return SPOT_OTHER;
+  }
+}
+
+static enum spot spot_of(enum spot parent, struct mw_slice name) {
+  switch (parent) {
+    case SPOT_ROOT:
+      if (mw_slice_eq(name, MW_SLICE("metadata"))) return SPOT_METADATA;
+      if (mw_slice_eq(name, MW_SLICE("kind"))) return SPOT_KIND;
+      if (mw_slice_eq(name, MW_SLICE("apiVersion"))) return SPOT_API_VERSION;
+      return SPOT_OTHER;
+    case SPOT_METADATA:
+      return metadata_spot(name);
+    case SPOT_LABELS:
+      return SPOT_LABEL;
+    case SPOT_ANNOTATIONS:
+      return mw_slice_eq(name, MW_SLICE("k8s.io/initial-events-end")) ? SPOT_END_MARK : SPOT_OTHER;
+    default:
+      return SPOT_OTHER;
+  }
+}
+
+// From behind a value (or the opening bracket) to the next value. The copy is not touched: the
+// caller decides first whether the member stays. 1: a value follows, 0: the bracket was consumed.
+static int next_member(struct mw_item_scanner *s, bool first, struct member *m) {
+  struct mw_walk *w = &s->w;
+  bool blank = mw_walk_blank(w);
+  m->tight = !blank;
+  m->comma = false;
+  if (w->p < w->end && *w->p == '}') return 0;
+  if (!first) {
+    if (w->p == w->end || *w->p != ',') return expected(w, "expected ',' or '}'");
+    w->p++;
+    m->comma = true;
+    blank |= mw_walk_blank(w);
+  }
+  const char *from = w->p;
+  bool escaped;
+  if (w->p == w->end || *w->p != '"') return expected(w, "expected a member name");
+  int rc = mw_walk_string(w, &m->name, &escaped);
+  if (rc < 0) return rc;
+  m->quoted = mw_slice(from, (size_t)(w->p - from));
+  if (escaped) rc = note(s, m->name, true, &m->name);
+  if (rc < 0) return rc;
+  blank |= mw_walk_blank(w);
+  if (w->p == w->end || *w->p != ':') return expected(w, "expected ':'");
+  w->p++;
+  blank |= mw_walk_blank(w);
+  if (w->p == w->end) return expected(w, NULL);
+  m->tight = !blank;
+  return 1;
+}
+
+// Whether a value that starts with c goes, given what the projection says of its place.
+static bool is_dropped(const struct mw_projection_node *node, char c) {
+  if (node == NULL) return false;
+  if (node == &mw_projection_drop) return true;
+  if (node->keep_rest) return false;
+  return c == '[' ? !node->has_star : c != '{' || node->count == 0;
+}
+
+// Walks a value that is not copied. `sep` is where the copy ends before it.
+static int visit_dropped(struct mw_item_scanner *s, enum spot spot, struct mw_slice name,
+                         const char *sep, unsigned depth) {
+  struct mw_walk *w = &s->w;
+  mw_walk_flush(w, sep);
+  char *out = w->out;
+  w->out = NULL;
+  int rc = spot == SPOT_LABEL ? visit_label(s, name, depth) : visit(s, NULL, spot, depth);
+  w->out = out;
+  w->run = w->p;
+  return rc;
+}
+
+static void emit_member(struct mw_walk *w, const struct member *m, const char *sep, bool comma) {
+  mw_walk_flush(w, sep);
+  if (comma) emit(w, ",", 1);
+  emit(w, m->quoted.p, m->quoted.n);
+  emit(w, ":", 1);
+}
+
+// At '{'. depth is that of the object.
+static int copy_object(struct mw_item_scanner *s, const struct mw_projection_node *node,
+                       enum spot spot, unsigned depth) {
+  struct mw_walk *w = &s->w;
+  const char *sep = ++w->p;  // behind the last value
+  size_t kept = 0;
+  struct member m;
+  int rc;
+  for (bool first = true; (rc = next_member(s, first, &m)) > 0; first = false) {
+    const struct mw_projection_node *child =
+        node != NULL ? mw_projection_child(node, m.name) : NULL;
+    enum spot inner = spot_of(spot, m.name);
+    if (is_dropped(child, *w->p)) {
+      rc = visit_dropped(s, inner, m.name, sep, depth + 1);
+    } else {
+      if (!m.tight || (m.comma && kept == 0)) emit_member(w, &m, sep, kept > 0);
+      kept++;
+      rc = inner == SPOT_LABEL ? visit_label(s, m.name, depth + 1)
+                               : visit(s, child, inner, depth + 1);
+    }
+    if (rc < 0) return rc;
+    sep = w->p;
+  }
+  if (rc < 0) return rc;
+  if (!m.tight) mw_walk_flush(w, sep);
+  w->p++;
+  return 0;
+}
+
+// At '['; every element goes by node->star.
+static int copy_array(struct mw_item_scanner *s, const struct mw_projection_node *node,
+                      unsigned depth) {
+  struct mw_walk *w = &s->w;
+  const char *sep = ++w->p;
+  size_t kept = 0;
+  bool blank;
+  for (bool first = true;; first = false) {
+    blank = mw_walk_blank(w);
+    if (w->p < w->end && *w->p == ']') break;
+    if (!first) {
+      if (w->p == w->end || *w->p != ',') return expected(w, "expected ',' or ']'");
+      w->p++;
+      blank |= mw_walk_blank(w);
+    }
+    if (w->p == w->end) return expected(w, NULL);
+    int rc;
+    if (is_dropped(node->star, *w->p)) {
+      rc = visit_dropped(s, SPOT_OTHER, mw_slice(NULL, 0), sep, depth + 1);
+    } else {
+      if (blank || (!first && kept == 0)) {
+        mw_walk_flush(w, sep);
+        if (kept > 0) emit(w, ",", 1);
+      }
+      kept++;
+      rc = visit(s, node->star, SPOT_OTHER, depth + 1);
+    }
+    if (rc < 0) return rc;
+    sep = w->p;
+  }
+  if (blank) mw_walk_flush(w, sep);
+  w->p++;
+  return 0;
+}
+
+static int visit_labels(struct mw_item_scanner *s, const struct mw_projection_node *node,
+                        unsigned depth) {
+  struct mw_walk *w = &s->w;
+  s->item.label_count = 0;
+  if (*w->p == '{') return copy_object(s, node, SPOT_LABELS, depth);
+  if (*w->p == 'n') return mw_walk_value(w, depth);
+  return mw_walk_fail(w, w->p, MW_FAULT_SHAPE, "metadata.labels is not an object");
+}
+
+static int visit_other(struct mw_item_scanner *s, const struct mw_projection_node *node,
+                       enum spot spot, unsigned depth) {
+  struct mw_walk *w = &s->w;
+  if (*w->p == '{' && (node != NULL || spot != SPOT_OTHER)) {
+    return copy_object(s, node, spot, depth);
+  }
+  if (*w->p == '[' && node != NULL && node->has_star) return copy_array(s, node, depth);
+  return mw_walk_value(w, depth);
+}
+
+// A value; its first byte is there.
+static int visit(struct mw_item_scanner *s, const struct mw_projection_node *node, enum spot spot,
+                 unsigned depth) {
+  struct mw_item *item = &s->item;
+  switch (spot) {
+    case SPOT_KIND:
+      s->has_kind = true;
+      return note_string(s, &item->kind, "kind is not a string", depth);
+    case SPOT_API_VERSION:
+      s->has_api_version = true;
+      return note_string(s, &item->api_version, "apiVersion is not a string", depth);
+    case SPOT_NAME:
+      return note_string(s, &item->name, "metadata.name is not a string", depth);
+    case SPOT_NAMESPACE:
+      return note_string(s, &item->ns, "metadata.namespace is not a string", depth);
+    case SPOT_UID:
+      return note_string(s, &item->uid, "metadata.uid is not a string", depth);
+    case SPOT_RV:
+      return note_string(s, &item->rv, "metadata.resourceVersion is not a string", depth);
+    case SPOT_DELETION:
+      item->deleting = *s->w.p != 'n';
+      return mw_walk_value(&s->w, depth);
+    case SPOT_LABELS:
+      return visit_labels(s, node, depth);
+    case SPOT_END_MARK:
+      return visit_end_mark(s, depth);
+    case SPOT_METADATA:
+      reset_metadata(item);
+      item->has_metadata = *s->w.p == '{';
+      return visit_other(s, node, spot, depth);
+    case SPOT_ANNOTATIONS:
+      item->initial_events_end = false;
+      return visit_other(s, node, spot, depth);
+    default:
+      return visit_other(s, node, spot, depth);
+  }
+}
+
+static int add_default(struct mw_buf *front, const char *key, struct mw_slice value) {
+  int rc = mw_buf_printf(front, "\"%s\":", key);
+  if (rc == 0) rc = mw_json_quote(value, front);
+  return rc == 0 ? mw_buf_add(front, ",", 1) : rc;
+}
+
+// Writes what the object leaves out in front of its copy, into the room kept there. The copy
+// begins with '{' at out.p + room.
+static int put_defaults(struct mw_item_scanner *s, const struct mw_item_defaults *d, size_t room,
+                        size_t *start) {
+  mw_buf_reset(&s->front);
+  int rc = 0;
+  if (!s->has_kind && d->kind.n > 0) rc = add_default(&s->front, "kind", d->kind);
+  if (rc == 0 && !s->has_api_version && d->api_version.n > 0) {
+    rc = add_default(&s->front, "apiVersion", d->api_version);
+  }
+  if (rc < 0 || s->front.n == 0) return rc;
+  size_t n = s->front.n;
+  if (s->out.p[room + 1] == '}') n--;  // no member follows: no comma
+  if (n > room) return MW_ELIMIT;
+  *start = room - n;
+  s->out.p[*start] = '{';
+  memcpy(s->out.p + *start + 1, s->front.p, n);
+  if (s->item.kind.n == 0) rc = note(s, d->kind, false, &s->item.kind);
+  if (rc == 0 && s->item.api_version.n == 0) {
+    rc = note(s, d->api_version, false, &s->item.api_version);
+  }
+  return rc;
+}
+
+// Room in front of the copy: every byte may need an escape of six.
+static size_t front_room(const struct mw_item_defaults *d) {
+  if (d == NULL || d->kind.n + d->api_version.n == 0) return 0;
+  return 64 + 6 * (d->kind.n + d->api_version.n);
+}
+
+// Makes room for an object of at most `most` bytes.
+static int prepare(struct mw_item_scanner *s, size_t most, size_t room) {
+  mw_buf_reset(&s->out);
+  mw_buf_reset(&s->text);
+  s->item = (struct mw_item){0};
+  s->has_kind = false;
+  s->has_api_version = false;
+  int rc = mw_buf_reserve(&s->out, most + room);
+  return rc == 0 ? mw_buf_reserve(&s->text, most + room) : rc;
+}
+
+static int scan(struct mw_item_scanner *s, const struct mw_projection_node *root) {
+  struct mw_walk *w = &s->w;
+  mw_walk_blank(w);
+  w->run = w->p;
+  if (w->p == w->end || *w->p != '{') return expected(w, "expected '{'");
+  int rc = copy_object(s, root, SPOT_ROOT, 1);
+  if (rc == 0) mw_walk_flush(w, w->p);
+  return rc;
+}
+
+int mw_item_scan(struct mw_item_scanner *s, struct mw_json *c, const struct mw_projection *p,
+                 const struct mw_item_defaults *defaults, struct mw_item *item,
+                 struct mw_err *err) {
+  struct mw_walk *w = &s->w;
+  size_t most = (size_t)(c->end - c->p);
+  bool cut = most > MW_ITEM_SIZE_MAX;
+  if (cut) most = MW_ITEM_SIZE_MAX;
+  size_t room = front_room(defaults);
+  *item = (struct mw_item){0};
+  *w = (struct mw_walk){.p = c->p, .end = c->p + most};
+  int rc = prepare(s, most, room);
+  if (rc < 0) return mw_err_set(err, rc, "the defaults are too large");
+  w->out = s->out.p + room;
+  rc = scan(s, p != NULL ? mw_projection_root(p) : NULL);
+  size_t start = room;
+  if (rc == 0 && room > 0) rc = put_defaults(s, defaults, room, &start);
+  if (rc < 0 && cut && w->p == w->end) {
+    rc = mw_walk_fail(w, w->p, MW_FAULT_LIMIT, "the object is larger than 16 MiB");
+  }
+  c->p = w->p;
+  if (rc < 0) return mw_err_set(err, rc, "%s", w->why != NULL ? w->why : mw_err_text(rc));
+  s->out.n = (size_t)(w->out - s->out.p);
+  s->item.json = mw_slice(s->out.p + start, s->out.n - start);
+  s->item.labels = s->labels;
+  *item = s->item;
+  return 0;
+}
