@@ -13,8 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 #include "wire/item.h"
+#include "wire/json.h"
 #include "wire/pack.h"
 
 enum { MW_OBJECT_KEY_MAX = 1024, MW_OBJECT_UID_MAX = 128, MW_OBJECT_RV_MAX = 128 };
@@ -39,15 +41,21 @@ bool mw_object_deleting(const struct mw_object *o);
 // Writes the uid and a NUL to out (at least MW_OBJECT_UID_MAX + 1 bytes); returns its length.
 size_t mw_object_uid(const struct mw_object *o, char *out);
 bool mw_object_same_uid(const struct mw_object *a, const struct mw_object *b);
-// Same uid and resourceVersion as the item: nothing to pack again.
+// Same uid and resourceVersion as the item: nothing to pack again. Never without a version.
 bool mw_object_same_version(const struct mw_object *o, const struct mw_item *item);
 
 // Sizes: of the JSON, and of the whole allocation.
 size_t mw_object_raw_size(const struct mw_object *o);
 size_t mw_object_memory(const struct mw_object *o);
 
-// The JSON, unpacked into u's memory: valid until u is used again.
+// The JSON, unpacked into u's memory: valid until u is used again. {NULL, 0}: damaged.
 struct mw_slice mw_object_json(const struct mw_object *o, struct mw_unpacker *u);
+// The same, but only the first `want` bytes (at least) are sure to be there: enough for what
+// stands early, as the metadata does, at a fraction of the cost.
+struct mw_slice mw_object_json_head(const struct mw_object *o, struct mw_unpacker *u, size_t want);
+// From the start of an object's JSON to the value of metadata's member `key`: 1 found, 0 absent,
+// negative when the JSON ends or breaks before that is known (then look at the whole).
+int mw_object_metadata(struct mw_json *c, struct mw_slice key);
 
 // Fingerprints: false means surely not; true means look.
 bool mw_object_may_have_label(const struct mw_object *o, struct mw_slice key);
@@ -73,6 +81,13 @@ struct mw_object_list {
   size_t cap;
 };
 
-// Appends and takes its own +1.
+// Appends and takes its own +1. NULL is an entry too.
 void mw_object_list_add(struct mw_object_list *l, struct mw_object *o);
+// Appends and takes over the caller's +1.
+void mw_object_list_give(struct mw_object_list *l, struct mw_object *o);
 void mw_object_list_deinit(struct mw_object_list *l);
+
+// Gives freed memory back to the system when, of all objects in the process, more than 10,000 and
+// more than half are gone since their peak; true if it did. Cheap otherwise: call it after
+// removals. The peak is what earlier calls saw, so call it before a mass removal too.
+bool mw_object_trim(void);

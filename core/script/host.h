@@ -36,11 +36,13 @@ int mw_host_run(const struct mw_host_config *config);
 
 // For the bindings.
 struct mw_factory *mw_host_factory(struct mw_host *h);
+const struct mw_runtime *mw_host_runtime(struct mw_host *h);
 struct mw_loop *mw_host_loop(struct mw_host *h);
 const char *mw_host_namespace(struct mw_host *h);
 // The default endpoint, loaded on first use: +1, or NULL and err.
 struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err);
 // Asks for an orderly shutdown with this exit code.
 void mw_host_shutdown(struct mw_host *h, int code);
-// Something changed that may end the run (a task ended, an informer stopped).
+// Something changed (a task ended, an informer synced or stopped): wakes the tasks that wait for it
+// (mw_generation_changed) and looks, from the loop, whether anything is left to run.
 void mw_host_poke(struct mw_host *h);

@@ -2,9 +2,9 @@
 // One pass over an object: validate, copy, project, note the metadata.
 //
 // Only the levels that matter (the root, metadata, labels, annotations, and what the projection
-// names) are walked member by member here; everything else is one mw_walk_value(). Both the copy
-// and the noted strings are never longer than what was walked over, so their room is made once and
-// pointers into it stay valid.
+// names) are walked member by member here; everything else is one mw_walk_value(). The copy is
+// never longer than what was walked over, and a string is noted at most twice, so the room for
+// both is made once and pointers into it stay valid.
 #include "wire/item.h"
 
 #include "base/alloc.h"
@@ -54,7 +54,7 @@ static int visit(struct mw_item_scanner *s, const struct mw_projection_node *nod
 struct mw_item_scanner *mw_item_scanner_new(void) {
   struct mw_item_scanner *s = mw_xcalloc(1, sizeof *s);
   mw_buf_init(&s->out, 2 * (size_t)MW_ITEM_SIZE_MAX);
-  mw_buf_init(&s->text, 2 * (size_t)MW_ITEM_SIZE_MAX);
+  mw_buf_init(&s->text, 3 * (size_t)MW_ITEM_SIZE_MAX);
   mw_buf_init(&s->front, MW_ITEM_SIZE_MAX);
   return s;
 }
@@ -386,8 +386,8 @@ static int put_defaults(struct mw_item_scanner *s, const struct mw_item_defaults
   *start = room - n;
   s->out.p[*start] = '{';
   memcpy(s->out.p + *start + 1, s->front.p, n);
-  if (s->item.kind.n == 0) rc = note(s, d->kind, false, &s->item.kind);
-  if (rc == 0 && s->item.api_version.n == 0) {
+  if (!s->has_kind) rc = note(s, d->kind, false, &s->item.kind);
+  if (rc == 0 && !s->has_api_version) {
     rc = note(s, d->api_version, false, &s->item.api_version);
   }
   return rc;
@@ -407,7 +407,7 @@ static int prepare(struct mw_item_scanner *s, size_t most, size_t room) {
   s->has_kind = false;
   s->has_api_version = false;
   int rc = mw_buf_reserve(&s->out, most + room);
-  return rc == 0 ? mw_buf_reserve(&s->text, most + room) : rc;
+  return rc == 0 ? mw_buf_reserve(&s->text, 2 * most + room) : rc;
 }
 
 static int scan(struct mw_item_scanner *s, const struct mw_projection_node *root) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled projection as the scanner walks it. Private to core/wire; made in path.c.
+// A compiled projection as the scanner walks it. Private to core/wire; made in projection.c.
 //
 // A node says what becomes of a value: NULL keeps all of it, mw_projection_drop removes it, any
 // other goes on member by member.
@@ -22,8 +22,23 @@ struct mw_projection_node {
   bool keep_rest;  // what no child names stays
   bool has_star;   // [*] was given: `star` is for the elements of an array
   const struct mw_projection_node *star;
-  struct mw_projection_child *children;
+  const struct mw_projection_child *children;
   size_t count;
+};
+
+enum mw_segment_kind { MW_SEGMENT_KEY = 0, MW_SEGMENT_INDEX, MW_SEGMENT_STAR };
+
+struct mw_segment {
+  enum mw_segment_kind kind;
+  struct mw_slice key;  // MW_SEGMENT_KEY; points into the path
+  size_t index;         // MW_SEGMENT_INDEX
+};
+
+struct mw_path {
+  struct mw_slice text;
+  char *memory;  // the text, then the unescaped keys
+  size_t count;
+  struct mw_segment segments[MW_PATH_SEGMENTS_MAX];
 };
 
 extern const struct mw_projection_node mw_projection_drop;

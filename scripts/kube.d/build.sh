@@ -57,7 +57,8 @@ build_one() {
 	local module=$1 name=$2 package=$3
 	# No C compiler is needed without cgo. Without -X the server would call itself v0.0.0.
 	export CGO_ENABLED=0 GOWORK=off
-	attempt "fetching the sources of $name" "$name" "$module" go mod download
+	[[ ${FETCHED-} == "$module" ]] || attempt "fetching the sources of $name" "$name" "$module" go mod download
+	FETCHED=$module
 	attempt "building $name" "$name" "$module" nice -n 10 go build -p 2 -mod=readonly -trimpath -buildvcs=false \
 		-ldflags "-s -w $(version_flags)" -o "$BIN/$name.new" "$package"
 	mv "$BIN/$name.new" "$BIN/$name"

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// kube._core.informer: makes or finds informers by their options, starts and stops them.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "bind/bind.h"
+#include "bind/bind_client.h"
+#include "bind/bind_indexer.h"
+#include "bind/informer_handle.h"
+#include "bind/util.h"
+#include "cache/factory.h"
+#include "script/host.h"
+
+enum { PATHS_MAX = 256, QUERY_MAX = 64 * 1024 };
+
+struct mw_handle *mw_bind_check_handle(lua_State *L, int idx) {
+  return mw_bind_check_box(L, idx, MW_INFORMER_TYPE);
+}
+
+static void handle_unref(struct mw_handle *h) {
+  if (--h->refs > 0) return;
+  mw_informer_unref(h->inf);
+  mw_free(h);
+}
+
+static int handle_gc(lua_State *L) {
+  void **box = luaL_checkudata(L, 1, MW_INFORMER_TYPE);
+  if (*box != NULL) handle_unref(*box);
+  *box = NULL;
+  return 0;
+}
+
+// Ends this handle's use of the informer. The informer itself stops when nobody else uses it.
+static void handle_stop(struct mw_handle *h) {
+  h->stopped = true;
+  if (!h->running) return;
+  h->running = false;
+  mw_generation_drop(h->gen, &h->owned);
+  mw_informer_stop(h->inf);
+  mw_host_poke(mw_generation_host(h->gen));
+  handle_unref(h);
+}
+
+static void handle_close(struct mw_owned *o) { handle_stop((struct mw_handle *)o); }
+
+// Runs at once, or at commit when the start was asked for in the load phase.
+static void handle_start(void *arg) {
+  struct mw_handle *h = arg;
+  h->starting = false;
+  struct mw_err err;
+  if (h->stopped || h->running || mw_informer_start(h->inf, &err) < 0) {
+    if (!h->stopped && !h->running) {
+      mw_log(MW_LOG_ERROR, "informer not started", MW_STR("resource", mw_informer_name(h->inf)),
+             MW_STR("error", err.message));
+    }
+    handle_unref(h);
+    return;
+  }
+  h->running = true;
+  h->owned.close = handle_close;
+  mw_generation_own(h->gen, &h->owned);
+}
+
+static int informer_start(lua_State *L) {
+  struct mw_handle *h = mw_bind_check_handle(L, 1);
+  if (h->running || h->starting || h->stopped) {
+    lua_pushboolean(L, 0);
+    return 1;
+  }
+  h->refs++;
+  h->starting = true;
+  mw_generation_defer(h->gen, handle_start, h);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+static int informer_stop(lua_State *L) {
+  handle_stop(mw_bind_check_handle(L, 1));
+  return 0;
+}
+
+static int informer_is_started(lua_State *L) {
+  struct mw_handle *h = mw_bind_check_handle(L, 1);
+  lua_pushboolean(L, h->running || h->starting || h->stopped);
+  return 1;
+}
+
+// Whether this handle was stopped; with `true`, whether the informer itself has come to rest.
+static int informer_is_stopped(lua_State *L) {
+  struct mw_handle *h = mw_bind_check_handle(L, 1);
+  bool rest = lua_toboolean(L, 2) && mw_informer_is_started(h->inf);
+  lua_pushboolean(L, h->stopped && (!rest || mw_informer_is_stopped(h->inf)));
+  return 1;
+}
+
+static int informer_has_synced(lua_State *L) {
+  lua_pushboolean(L, mw_informer_has_synced(mw_bind_check_handle(L, 1)->inf));
+  return 1;
+}
+
+static int informer_name(lua_State *L) {
+  lua_pushstring(L, mw_informer_name(mw_bind_check_handle(L, 1)->inf));
+  return 1;
+}
+
+static int informer_reader(lua_State *L) {
+  mw_bind_push_reader(L, mw_bind_check_handle(L, 1)->inf, "");
+  return 1;
+}
+
+static void set_count(lua_State *L, const char *name, uint64_t v) {
+  lua_pushnumber(L, (lua_Number)v);
+  lua_setfield(L, -2, name);
+}
+
+static void push_decisions(lua_State *L, const struct mw_reflector_stats *r) {
+  lua_newtable(L);
+  for (int i = 0; i < MW_DECISION_COUNT; i++) {
+    set_count(L, mw_decision_name((enum mw_decision)i), r->decisions[i]);
+  }
+}
+
+// stats(): counters for people, specs and metrics.
+static int informer_stats(lua_State *L) {
+  struct mw_informer_stats s;
+  mw_informer_stats(mw_bind_check_handle(L, 1)->inf, &s);
+  lua_newtable(L);
+  push_decisions(L, &s.reflector);
+  lua_setfield(L, -2, "decisions");
+  lua_pushstring(L, mw_reflector_state_name(s.reflector.state));
+  lua_setfield(L, -2, "state");
+  lua_pushstring(L, s.reflector.last_rv);
+  lua_setfield(L, -2, "last_resource_version");
+  lua_pushstring(L, s.last_error);
+  lua_setfield(L, -2, "last_error");
+  set_count(L, "lists", s.reflector.lists);
+  set_count(L, "watches", s.reflector.watches);
+  set_count(L, "events", s.reflector.events);
+  set_count(L, "dropped", s.reflector.dropped);
+  set_count(L, "reused", s.reflector.reused);
+  set_count(L, "received", s.reflector.received);
+  set_count(L, "objects", s.store.objects);
+  set_count(L, "object_bytes", s.store.object_bytes);
+  set_count(L, "map_bytes", s.store.map_bytes);
+  set_count(L, "index_failures", s.store.index_failures);
+  set_count(L, "queued", s.queued);
+  set_count(L, "coalesced", s.coalesced);
+  set_count(L, "process_errors", s.process_errors);
+  set_count(L, "deltas", s.deltas);
+  return 1;
+}
+
+static const luaL_Reg methods[] = {
+    {"start", informer_start},
+    {"stop", informer_stop},
+    {"is_started", informer_is_started},
+    {"is_stopped", informer_is_stopped},
+    {"has_synced", informer_has_synced},
+    {"name", informer_name},
+    {"reader", informer_reader},
+    {"stats", informer_stats},
+    {"add_listener", mw_bind_add_listener},
+    {"add_indexers", mw_bind_add_indexers},
+    {"remove_indexer", mw_bind_remove_indexer},
+    {"set_transform", mw_bind_set_transform},
+    {"set_error_handler", mw_bind_set_error_handler},
+    {NULL, NULL},
+};
+
+// The strings of list options[field] into out; returns how many. Raises beyond PATHS_MAX.
+static size_t path_list(lua_State *L, const char *field, struct mw_slice *out) {
+  lua_getfield(L, 1, field);  // stays on the stack: the slices point into it
+  if (lua_isnil(L, -1)) return 0;
+  if (!lua_istable(L, -1)) luaL_error(L, "option '%s' must be a list of field paths", field);
+  size_t n = lua_objlen(L, -1);
+  if (n > PATHS_MAX) luaL_error(L, "option '%s' has more than %d paths", field, PATHS_MAX);
+  for (size_t i = 0; i < n; i++) {
+    lua_rawgeti(L, -1, (int)i + 1);
+    if (lua_type(L, -1) != LUA_TSTRING) luaL_error(L, "option '%s' must hold strings", field);
+    out[i] = mw_bind_slice(L, -1);
+    lua_pop(L, 1);
+  }
+  return n;
+}
+
+static struct mw_projection *projection_of(lua_State *L) {
+  struct mw_slice keep[PATHS_MAX], drop[PATHS_MAX];
+  size_t keeps = path_list(L, "keep", keep);
+  size_t drops = path_list(L, "drop", drop);
+  if (keeps == 0 && drops == 0) return NULL;
+  struct mw_err err;
+  struct mw_projection *p = mw_projection_new(keep, keeps, drop, drops, &err);
+  if (p == NULL) mw_bind_raise(L, &err);
+  return p;
+}
+
+static struct mw_backoff_config backoff_of(lua_State *L) {
+  struct mw_backoff_config b = mw_backoff_default;
+  lua_getfield(L, 1, "backoff");
+  if (lua_istable(L, -1)) {
+    int t = lua_gettop(L);
+    b.duration = mw_bind_opt_number(L, t, "duration", b.duration);
+    b.factor = mw_bind_opt_number(L, t, "factor", b.factor);
+    b.jitter = mw_bind_opt_number(L, t, "jitter", b.jitter);
+    b.cap = mw_bind_opt_number(L, t, "cap", b.cap);
+    b.steps = (int)mw_bind_opt_number(L, t, "steps", b.steps);
+    b.reset = mw_bind_opt_number(L, t, "reset", b.reset);
+  }
+  lua_pop(L, 1);
+  return b;
+}
+
+static void read_config(lua_State *L, struct mw_informer_config *c) {
+  struct mw_reflector_config *r = &c->reflector;
+  struct mw_err err;
+  struct mw_slice resource = mw_slice_str(mw_bind_opt_string(L, 1, "resource", ""));
+  if (mw_resource_parse(resource, &r->resource, &err) < 0) mw_bind_raise(L, &err);
+  r->ns = mw_bind_opt_string(L, 1, "namespace", "");
+  r->query = mw_bind_opt_string(L, 1, "query", NULL);
+  r->metadata_only = mw_bind_opt_bool(L, 1, "metadata_only", false);
+  r->backoff = backoff_of(L);
+  r->page_size = (long)mw_bind_opt_number(L, 1, "page_size", 0);
+  r->no_streaming = !mw_bind_opt_bool(L, 1, "streaming", true);
+  r->min_watch_timeout = mw_bind_opt_number(L, 1, "min_watch_timeout", 0);
+  r->internal_error_budget = mw_bind_opt_number(L, 1, "internal_error_budget", 0);
+  r->short_watch = mw_bind_opt_number(L, 1, "short_watch", 0);
+  r->resync = mw_bind_opt_number(L, 1, "resync", 0);
+  c->keep_managed_fields = mw_bind_opt_bool(L, 1, "keep_managed_fields", false);
+  c->fifo_bound = (size_t)mw_bind_opt_number(L, 1, "queue_bound", 0);
+  c->min_resync = mw_bind_opt_number(L, 1, "min_resync", 0);
+}
+
+static void poke(void *host) { mw_host_poke(host); }
+
+// new{client=, resource=, ...}: the informer of that identity; with private = true one of its own.
+static int informer_new(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  struct mw_generation *gen = mw_generation_of(L);
+  struct mw_host *host = mw_generation_host(gen);
+  struct mw_informer_config config = {0};
+  read_config(L, &config);
+  void **box = mw_bind_new_box(L, MW_INFORMER_TYPE, NULL);  // [options, box]
+  lua_getfield(L, 1, "client");
+  bool is_private = mw_bind_opt_bool(L, 1, "private", false);
+  config.endpoint = mw_bind_endpoint(L, 3);
+  config.projection = projection_of(L);
+  struct mw_err err;
+  struct mw_informer *inf = is_private ? mw_informer_new(mw_host_runtime(host), &config)
+                                       : mw_factory_get(mw_host_factory(host), &config, &err);
+  mw_endpoint_unref(config.endpoint);
+  if (inf == NULL) return mw_bind_raise(L, &err);
+  mw_informer_on_change(inf, poke, host);
+  struct mw_handle *h = mw_xcalloc(1, sizeof *h);
+  *h = (struct mw_handle){.gen = gen, .inf = inf, .refs = 1};
+  *box = h;
+  lua_pushvalue(L, 2);
+  return 1;
+}
+
+void mw_bind_informer(lua_State *L) {
+  static const luaL_Reg functions[] = {{"new", informer_new}, {NULL, NULL}};
+  mw_bind_new_type(L, MW_INFORMER_TYPE, methods, handle_gc);
+  mw_bind_listener_open(L);
+  lua_newtable(L);
+  luaL_register(L, NULL, functions);
+}

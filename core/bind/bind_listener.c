@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event handlers: a listener of the processor whose deliveries are tasks of the script.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "bind/informer_handle.h"
+#include "bind/objtable.h"
+#include "bind/selector_arg.h"
+#include "bind/util.h"
+#include "cache/extract.h"
+#include "script/call.h"
+#include "script/host.h"
+#include "script/ref.h"
+#include "script/sched.h"
+
+// Held by the Lua box and by the listener until it is closed.
+struct registration {
+  struct mw_owned owned;
+  struct mw_generation *gen;
+  struct mw_listener *listener;  // +1
+  struct mw_informer *inf;       // +1: the queue of deliveries must outlive the handler
+  struct mw_predicate *predicate;
+  int on_add, on_update, on_delete, filter;  // registry references
+  int refs;
+  bool closed;
+  bool delivering;  // inside mw_task_start
+  bool ended;       // the task that delivering started has ended
+  unsigned long long errors;
+  char name[64];
+  char what[16];  // the event under way, for reports
+  char key[MW_OBJECT_KEY_MAX + 1];
+};
+
+static void registration_unref(struct registration *r) {
+  if (--r->refs > 0) return;
+  mw_listener_unref(r->listener);
+  mw_informer_unref(r->inf);
+  mw_predicate_free(r->predicate);
+  mw_free(r);
+}
+
+static void drop_functions(struct registration *r) {
+  lua_State *L = mw_generation_state(r->gen);
+  mw_luaref_drop(L, &r->on_add);
+  mw_luaref_drop(L, &r->on_update);
+  mw_luaref_drop(L, &r->on_delete);
+  mw_luaref_drop(L, &r->filter);
+}
+
+// The processor will not call us again.
+static void on_closed(void *ctx) {
+  struct registration *r = ctx;
+  r->closed = true;
+  drop_functions(r);
+  mw_generation_drop(r->gen, &r->owned);
+  mw_host_poke(mw_generation_host(r->gen));
+  registration_unref(r);
+}
+
+static void on_owner_close(struct mw_owned *o) {
+  mw_listener_remove(((struct registration *)o)->listener);
+}
+
+// The handler has returned, failed or was cancelled: in every case it counts as delivered.
+static void on_task_end(void *ctx, lua_State *L, const char *report, bool cancelled) {
+  struct registration *r = ctx;
+  (void)L;
+  if (report != NULL && !cancelled) {
+    r->errors++;
+    mw_log(MW_LOG_ERROR, "handler failed", MW_STR("handler", r->name), MW_STR("event", r->what),
+           MW_STR("key", r->key), MW_STR("error", report));
+  }
+  if (r->delivering) {
+    r->ended = true;
+  } else {
+    mw_listener_finished(r->listener);
+  }
+}
+
+static int run_handler(struct registration *r, lua_State *L, int nargs, const char *what,
+                       struct mw_slice key) {
+  snprintf(r->what, sizeof r->what, "%s", what);
+  snprintf(r->key, sizeof r->key, "%.*s", MW_SLICE_ARGS(key));
+  r->delivering = true;
+  r->ended = false;
+  mw_task_start(mw_sched_of(L), L, nargs, r->name, on_task_end, r);
+  r->delivering = false;
+  return r->ended ? 0 : 1;
+}
+
+static int deliver(void *ctx, const struct mw_notification *n) {
+  struct registration *r = ctx;
+  lua_State *L = mw_generation_state(r->gen);
+  struct mw_slice key = mw_object_key(n->object);
+  int ref = n->type == MW_NOTIFY_ADD      ? r->on_add
+            : n->type == MW_NOTIFY_UPDATE ? r->on_update
+                                          : r->on_delete;
+  if (ref == MW_LUAREF_NONE) return 0;
+  mw_luaref_push(L, ref);  // [function]
+  switch (n->type) {
+    case MW_NOTIFY_ADD:
+      mw_objtable_push(L, n->object);
+      lua_pushboolean(L, n->initial);
+      return run_handler(r, L, 2, "add", key);
+    case MW_NOTIFY_UPDATE:
+      mw_objtable_push(L, n->old);
+      mw_objtable_push(L, n->object);
+      return run_handler(r, L, 2, "update", key);
+    case MW_NOTIFY_DELETE:
+      mw_objtable_push(L, n->object);
+      lua_pushboolean(L, n->stale);
+      return run_handler(r, L, 2, "delete", key);
+  }
+  return 0;
+}
+
+// The predicate in C first; then the script's own filter. A filter that fails lets nothing through
+// and is reported as an error of the handler.
+static bool passes(void *ctx, struct mw_object *o) {
+  struct registration *r = ctx;
+  lua_State *L = mw_generation_state(r->gen);
+  if (r->predicate != NULL && !mw_predicate_test(r->predicate, o, mw_objtable_unpacker(L))) {
+    return false;
+  }
+  if (r->filter == MW_LUAREF_NONE) return true;
+  struct mw_err err;
+  mw_luaref_push(L, r->filter);
+  mw_objtable_push(L, o);
+  if (mw_script_call(L, 1, 1, &err) < 0) {
+    r->errors++;
+    mw_log(MW_LOG_ERROR, "filter failed", MW_STR("handler", r->name),
+           MW_SLC("key", mw_object_key(o)), MW_STR("error", err.message));
+    return false;
+  }
+  bool pass = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return pass;
+}
+
+static int take_function(lua_State *L, const char *field) {
+  lua_getfield(L, 2, field);
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    return MW_LUAREF_NONE;
+  }
+  if (!lua_isfunction(L, -1)) {
+    luaL_error(L, "'%s' must be a function, not a %s", field, luaL_typename(L, -1));
+  }
+  return mw_luaref_take(L);
+}
+
+// One part of a predicate, from {path=|label=|owner=, equals=|one_of=, negate=} on top.
+static void add_part(lua_State *L, struct mw_predicate *p) {
+  int t = lua_gettop(L);
+  const char *path = mw_bind_opt_string(L, t, "path", NULL);
+  const char *label = mw_bind_opt_string(L, t, "label", NULL);
+  const char *owner = mw_bind_opt_string(L, t, "owner", NULL);
+  const char *equals = mw_bind_opt_string(L, t, "equals", NULL);
+  const char *argument = path != NULL ? path : label != NULL ? label : "";
+  struct mw_err err;
+  struct mw_predicate_part part = {.negate = mw_bind_opt_bool(L, t, "negate", false)};
+  struct mw_slice wanted = mw_slice_str(owner != NULL ? owner : equals);
+  if (wanted.p != NULL) {
+    part.values = &wanted;
+    part.count = 1;
+  }
+  part.extract = mw_extract_new(path != NULL    ? MW_EXTRACT_PATH
+                                : label != NULL ? MW_EXTRACT_LABEL
+                                                : MW_EXTRACT_OWNER,
+                                mw_slice_str(argument), &err);
+  if (part.extract == NULL) mw_bind_raise(L, &err);
+  mw_predicate_add(p, &part);
+}
+
+// predicate = {selector=, namespace=, {path=...}, {label=...}, ...}
+static void read_predicate(lua_State *L, struct registration *r) {
+  lua_getfield(L, 2, "predicate");
+  if (lua_istable(L, -1)) {
+    int t = lua_gettop(L);
+    r->predicate = mw_predicate_new();
+    const char *ns = mw_bind_opt_string(L, t, "namespace", NULL);
+    if (ns != NULL) mw_predicate_set_ns(r->predicate, mw_slice_str(ns));
+    lua_getfield(L, t, "selector");
+    if (!lua_isnil(L, -1)) {
+      struct mw_selector **s = mw_bind_push_selector(L, lua_gettop(L));
+      mw_predicate_set_labels(r->predicate, *s);
+      *s = NULL;
+    }
+    for (int i = 1; lua_rawgeti(L, t, i), lua_istable(L, -1); i++) add_part(L, r->predicate);
+    lua_settop(L, t);
+  }
+  lua_pop(L, 1);
+}
+
+static int registration_gc(lua_State *L) {
+  void **box = luaL_checkudata(L, 1, MW_REGISTRATION_TYPE);
+  if (*box != NULL) registration_unref(*box);
+  *box = NULL;
+  return 0;
+}
+
+// Undoes a registration whose listener never came to be.
+static void abandon(struct registration *r) {
+  drop_functions(r);
+  r->refs = 1;
+}
+
+// add_listener{on_add=, on_update=, on_delete=, filter=, predicate=, resync=, replay=, name=}
+int mw_bind_add_listener(lua_State *L) {
+  struct mw_handle *h = mw_bind_check_handle(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 2);
+  struct registration *r = mw_xcalloc(1, sizeof *r);
+  *r = (struct registration){.gen = h->gen,
+                             .inf = mw_informer_ref(h->inf),
+                             .on_add = MW_LUAREF_NONE,
+                             .on_update = MW_LUAREF_NONE,
+                             .on_delete = MW_LUAREF_NONE,
+                             .filter = MW_LUAREF_NONE,
+                             .refs = 1};
+  mw_bind_new_box(L, MW_REGISTRATION_TYPE, r);  // [handle, options, box]: frees r if we raise
+  read_predicate(L, r);
+  snprintf(r->name, sizeof r->name, "%s", mw_bind_opt_string(L, 2, "name", "handler"));
+  double resync = mw_bind_opt_number(L, 2, "resync", -1);
+  bool replay = mw_bind_opt_bool(L, 2, "replay", true);
+  r->on_add = take_function(L, "on_add");
+  r->on_update = take_function(L, "on_update");
+  r->on_delete = take_function(L, "on_delete");
+  r->filter = take_function(L, "filter");
+  struct mw_listener_config config = {
+      .bound = (size_t)mw_bind_opt_number(L, 2, "queue_bound", 0),
+      .deliver = deliver,
+      .filter = r->predicate != NULL || r->filter != MW_LUAREF_NONE ? passes : NULL,
+      .closed = on_closed,
+      .ctx = r};
+  memcpy(config.name, r->name, sizeof config.name);
+  struct mw_err err;
+  r->refs = 2;
+  r->listener = mw_informer_add_listener(h->inf, &config, resync, replay, &err);
+  if (r->listener == NULL) {
+    abandon(r);
+    return mw_bind_raise(L, &err);
+  }
+  r->owned.close = on_owner_close;
+  mw_generation_own(r->gen, &r->owned);
+  lua_pushvalue(L, 3);
+  return 1;
+}
+
+static struct registration *check(lua_State *L) {
+  return mw_bind_check_box(L, 1, MW_REGISTRATION_TYPE);
+}
+
+static int registration_remove(lua_State *L) {
+  mw_listener_remove(check(L)->listener);
+  return 0;
+}
+
+static int registration_has_synced(lua_State *L) {
+  lua_pushboolean(L, mw_listener_has_synced(check(L)->listener));
+  return 1;
+}
+
+static int registration_is_closed(lua_State *L) {
+  lua_pushboolean(L, check(L)->closed);
+  return 1;
+}
+
+static int registration_stats(lua_State *L) {
+  struct registration *r = check(L);
+  struct mw_listener_stats s;
+  mw_listener_stats(r->listener, &s);
+  lua_newtable(L);
+  lua_pushnumber(L, (lua_Number)s.pending);
+  lua_setfield(L, -2, "pending");
+  lua_pushnumber(L, (lua_Number)s.delivered);
+  lua_setfield(L, -2, "delivered");
+  lua_pushnumber(L, (lua_Number)s.coalesced);
+  lua_setfield(L, -2, "coalesced");
+  lua_pushnumber(L, (lua_Number)s.lag_ns * 1e-9);
+  lua_setfield(L, -2, "lag");
+  lua_pushnumber(L, (lua_Number)r->errors);
+  lua_setfield(L, -2, "errors");
+  return 1;
+}
+
+void mw_bind_listener_open(lua_State *L) {
+  static const luaL_Reg methods[] = {{"remove", registration_remove},
+                                     {"has_synced", registration_has_synced},
+                                     {"is_closed", registration_is_closed},
+                                     {"stats", registration_stats},
+                                     {NULL, NULL}};
+  mw_bind_new_type(L, MW_REGISTRATION_TYPE, methods, registration_gc);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A script's hold on a shared informer. The informer belongs to the host; the handle, its handlers,
+// indexes and hooks belong to the generation and end with it.
+#pragma once
+
+#include <lua.h>
+#include <stdbool.h>
+
+#include "cache/informer.h"
+#include "script/generation.h"
+
+struct mw_handle {
+  struct mw_owned owned;  // in the generation's list while `running`
+  struct mw_generation *gen;
+  struct mw_informer *inf;  // +1
+  int refs;                 // the Lua box, and the generation while running
+  bool running;             // this handle's start is in force
+  bool starting;            // start was asked for in the load phase
+  bool stopped;             // this handle was stopped; it never starts again
+};
+
+#define MW_INFORMER_TYPE "kube.informer"
+#define MW_REGISTRATION_TYPE "kube.registration"
+
+struct mw_handle *mw_bind_check_handle(lua_State *L, int idx);
+
+// Handlers: add_listener(options) -> registration (bind_listener.c).
+int mw_bind_add_listener(lua_State *L);
+void mw_bind_listener_open(lua_State *L);
+
+// Indexes, transform, watch error handler (bind_hooks.c).
+int mw_bind_add_indexers(lua_State *L);
+int mw_bind_remove_indexer(lua_State *L);
+int mw_bind_set_transform(lua_State *L);
+int mw_bind_set_error_handler(lua_State *L);

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/frame.h"
+
+#include "base/err.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+// Memory above this is given back after a large object.
+enum { KEEP_MAX = 1024 * 1024 };
+
+void mw_frame_init(struct mw_frame *f, size_t limit) {
+  *f = (struct mw_frame){0};
+  mw_buf_init(&f->buf, limit);
+}
+
+void mw_frame_deinit(struct mw_frame *f) { mw_buf_deinit(&f->buf); }
+
+// Behind the closing bracket, or NULL when it is not in [p, end). A backslash counts in and
+// outside of strings alike, so that this and the block version agree on any input.
+static const char *track_bytes(struct mw_frame *f, const char *p, const char *end) {
+  for (; p < end; p++) {
+    bool escaped = f->escape;
+    f->escape = false;
+    if (*p == '\\') {
+      f->escape = !escaped;
+    } else if (*p == '"') {
+      if (!escaped) f->in_string = !f->in_string;
+    } else if (f->in_string) {
+      continue;
+    } else if (*p == '{' || *p == '[') {
+      f->depth++;
+    } else if (*p == '}' || *p == ']') {
+      if (--f->depth == 0) return p + 1;
+    }
+  }
+  return NULL;
+}
+
+#ifdef __SSE2__
+// One bit per byte of a block of 64.
+struct masks {
+  uint64_t quote;
+  uint64_t backslash;
+  uint64_t open;
+  uint64_t close;
+};
+
+static inline uint64_t equal(__m128i x, char c) {
+  return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8(c)));
+}
+
+static inline struct masks classify(const char *p) {
+  struct masks m = {0};
+  for (int i = 0; i < 4; i++) {
+    __m128i x = _mm_loadu_si128((const __m128i *)(p + 16 * i));
+    // '[' and '{' differ in one bit, and so do ']' and '}'.
+    __m128i folded = _mm_or_si128(x, _mm_set1_epi8(0x20));
+    m.quote |= equal(x, '"') << (16 * i);
+    m.backslash |= equal(x, '\\') << (16 * i);
+    m.open |= equal(folded, '{') << (16 * i);
+    m.close |= equal(folded, '}') << (16 * i);
+  }
+  return m;
+}
+
+static inline unsigned count_bits(uint64_t x) {
+  x -= x >> 1 & 0x5555555555555555u;
+  x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+  x = (x + (x >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
+  return (unsigned)(x * 0x0101010101010101u >> 56);
+}
+
+// The bytes that a backslash escapes. Updates f->escape for the next block.
+static uint64_t escaped_bytes(struct mw_frame *f, uint64_t backslash) {
+  uint64_t escaped = f->escape ? 1 : 0;
+  f->escape = false;
+  uint64_t left = backslash & ~escaped;
+  while (left != 0) {
+    int i = __builtin_ctzll(left);
+    if (i == 63) {
+      f->escape = true;
+      break;
+    }
+    escaped |= (uint64_t)2 << i;
+    left &= ~((uint64_t)3 << i);
+  }
+  return escaped;
+}
+
+// Each bit becomes the parity of the bits up to and with it.
+static inline uint64_t parity_up_to(uint64_t x) {
+  x ^= x << 1;
+  x ^= x << 2;
+  x ^= x << 4;
+  x ^= x << 8;
+  x ^= x << 16;
+  x ^= x << 32;
+  return x;
+}
+
+// The same for a whole block; only used when the object cannot end in it.
+static bool track_block(struct mw_frame *f, const char *p) {
+  struct mw_frame before = {.depth = f->depth, .in_string = f->in_string, .escape = f->escape};
+  struct masks m = classify(p);
+  if ((m.backslash | (uint64_t)f->escape) != 0) m.quote &= ~escaped_bytes(f, m.backslash);
+  uint64_t inside = parity_up_to(m.quote) ^ (f->in_string ? ~(uint64_t)0 : 0);
+  unsigned closed = count_bits(m.close & ~inside);
+  if (closed >= f->depth) {
+    f->escape = before.escape;
+    return false;
+  }
+  f->depth += count_bits(m.open & ~inside);
+  f->depth -= closed;
+  f->in_string = inside >> 63;
+  return true;
+}
+#endif
+
+static const char *track(struct mw_frame *f, const char *p, const char *end) {
+#ifdef __SSE2__
+  // At the '{' itself nothing is open yet.
+  if (f->depth == 0) {
+    const char *done = track_bytes(f, p, p + 1);
+    if (done != NULL) return done;
+    p++;
+  }
+  while (end - p >= 64) {
+    if (!track_block(f, p)) {
+      const char *done = track_bytes(f, p, p + 64);
+      if (done != NULL) return done;
+    }
+    p += 64;
+  }
+#endif
+  return track_bytes(f, p, end);
+}
+
+static int gather(struct mw_frame *f, const char *p, const char *end) {
+  return mw_buf_add(&f->buf, p, (size_t)(end - p));
+}
+
+int mw_frame_feed(struct mw_frame *f, const char **p, const char *end, struct mw_slice *whole) {
+  if (*p == end) return 0;
+  bool begins = f->depth == 0;
+  if (begins) {
+    if (f->buf.cap > KEEP_MAX) mw_buf_deinit(&f->buf);
+    mw_buf_reset(&f->buf);
+  }
+  const char *from = *p;
+  const char *done = track(f, from, end);
+  *p = done != NULL ? done : end;
+  if (done == NULL) return gather(f, from, end);
+  f->in_string = false;
+  f->escape = false;
+  if (begins) {
+    *whole = mw_slice(from, (size_t)(done - from));
+    return whole->n <= f->buf.limit ? 1 : MW_ELIMIT;
+  }
+  int rc = gather(f, from, done);
+  *whole = mw_buf_slice(&f->buf);
+  return rc < 0 ? rc : 1;
+}

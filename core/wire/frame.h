@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the end of a JSON object that comes in pieces and hands it out in one. Private to core/wire.
+//
+// Only brackets and strings are looked at; whoever gets the object validates it. An object that
+// lies in one chunk is used in place, any other is gathered.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/slice.h"
+
+struct mw_frame {
+  struct mw_buf buf;  // what came of an object so far; its limit is the limit of an object
+  uint64_t depth;     // open brackets; 0 between objects
+  bool in_string;
+  bool escape;        // the next byte is escaped
+};
+
+void mw_frame_init(struct mw_frame *f, size_t limit);
+void mw_frame_deinit(struct mw_frame *f);
+// Takes bytes from *p on; at the beginning of an object that is its '{'. 1: the object is complete
+// and *whole is it, until the next call (*p behind it); 0: more bytes are needed; MW_ELIMIT.
+int mw_frame_feed(struct mw_frame *f, const char **p, const char *end, struct mw_slice *whole)
+    __attribute__((warn_unused_result));
