@@ -111,36 +111,62 @@ static int index_values(void *ctx, struct mw_object *o, struct mw_values *out,
   return rc;
 }
 
-// The index spec on top of the stack: a function, or {path=}, {label=}, {owner=}.
-static struct hook *index_hook(lua_State *L, const char *name) {
+// What the index spec on top of the stack asks for in C; NULL and err when it is wrong.
+static struct mw_extract *index_extract(lua_State *L, const char *name, struct mw_err *err) {
+  static const char *const fields[] = {"path", "label", "owner"};
+  for (int kind = 0; lua_istable(L, -1) && kind < 3; kind++) {
+    lua_getfield(L, -1, fields[kind]);
+    if (lua_type(L, -1) == LUA_TSTRING) {
+      struct mw_slice argument = mw_bind_slice(L, -1);
+      if (kind == MW_EXTRACT_OWNER && mw_slice_is(argument, "any")) argument.n = 0;
+      lua_pop(L, 1);
+      return mw_extract_new((enum mw_extract_kind)kind, argument, err);
+    }
+    lua_pop(L, 1);
+  }
+  mw_err_set(err, MW_EINVAL,
+             "index '%s' must be a function or one of { path = \"spec.nodeName\" }, "
+             "{ label = \"app\" }, { owner = \"controller\" }",
+             name);
+  return NULL;
+}
+
+// A hook for the index spec on top of the stack; NULL and err when it is wrong.
+static struct hook *index_hook(lua_State *L, const char *name, struct mw_err *err) {
   if (lua_isfunction(L, -1)) {
     lua_pushvalue(L, -1);
     return hook_new(L, true, index_close);
   }
-  if (!lua_istable(L, -1)) {
-    luaL_error(L, "index '%s' must be a function or a spec such as { path = \"spec.nodeName\" }",
-               name);
-  }
-  int t = lua_gettop(L);
-  const char *path = mw_bind_opt_string(L, t, "path", NULL);
-  const char *label = mw_bind_opt_string(L, t, "label", NULL);
-  const char *owner = mw_bind_opt_string(L, t, "owner", NULL);
-  if (path == NULL && label == NULL && owner == NULL) {
-    luaL_error(L, "index '%s' needs one of path, label or owner", name);
-  }
-  struct mw_err err;
-  struct mw_extract *x = mw_extract_new(path != NULL    ? MW_EXTRACT_PATH
-                                        : label != NULL ? MW_EXTRACT_LABEL
-                                                        : MW_EXTRACT_OWNER,
-                                        mw_slice_str(path    ? path
-                                                     : label ? label
-                                                     : strcmp(owner, "any") == 0 ? ""
-                                                                                 : owner),
-                                        &err);
-  if (x == NULL) mw_bind_raise(L, &err);
+  struct mw_extract *x = index_extract(L, name, err);
+  if (x == NULL) return NULL;
   struct hook *k = hook_new(L, false, index_close);
   k->extract = x;
   return k;
+}
+
+// Reads {name = spec, ...} at 2 into specs; negative and err, with nothing left, when one is wrong.
+static int read_indexes(lua_State *L, struct mw_handle *h, struct mw_index_spec *specs,
+                        struct mw_err *err) {
+  int count = 0;
+  for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {  // [name, spec]
+    struct hook *k = NULL;
+    if (count == INDEXES_MAX) {
+      mw_err_set(err, MW_ELIMIT, "more than %d indexes at once", INDEXES_MAX);
+    } else if (lua_type(L, -2) != LUA_TSTRING) {
+      mw_err_set(err, MW_EINVAL, "indexes are given by name: add_indexers { by_node = ... }");
+    } else {
+      k = index_hook(L, lua_tostring(L, -2), err);
+    }
+    if (k == NULL) {
+      while (count > 0) hook_free(specs[--count].ctx);
+      return err->code;
+    }
+    k->name = mw_xstrdup(lua_tostring(L, -2));
+    k->inf = h->inf;
+    specs[count++] = (struct mw_index_spec){
+        .name = k->name, .values = index_values, .free_ctx = hook_free, .ctx = k};
+  }
+  return count;
 }
 
 // add_indexers{name = spec, ...}: all or none.
@@ -148,21 +174,12 @@ int mw_bind_add_indexers(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   struct mw_index_spec specs[INDEXES_MAX];
-  size_t count = 0;
-  for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {  // [name, spec]
-    if (count == INDEXES_MAX) return luaL_error(L, "more than %d indexes at once", INDEXES_MAX);
-    if (lua_type(L, -2) != LUA_TSTRING) {
-      return luaL_error(L, "indexes are given by name: add_indexers { by_node = ... }");
-    }
-    const char *name = lua_tostring(L, -2);
-    struct hook *k = index_hook(L, name);
-    k->name = mw_xstrdup(name);
-    k->inf = h->inf;
-    specs[count++] = (struct mw_index_spec){
-        .name = k->name, .values = index_values, .free_ctx = hook_free, .ctx = k};
-  }
   struct mw_err err;
-  if (mw_informer_add_indexes(h->inf, specs, count, &err) < 0) return mw_bind_raise(L, &err);
+  int count = read_indexes(L, h, specs, &err);
+  if (count < 0) return mw_bind_raise(L, &err);
+  if (mw_informer_add_indexes(h->inf, specs, (size_t)count, &err) < 0) {
+    return mw_bind_raise(L, &err);
+  }
   return 0;
 }
 

@@ -6,10 +6,16 @@
 // REPLACED_ALL and a resync one SYNC_ALL, each in order behind what came before. Deletions are
 // found when a REPLACED_ALL is processed, against the store as it then is.
 //
-// Overload (D15): beyond `bound` queued deltas the queue coalesces per key instead of growing: of
-// the upserts of one key only the newest stays, at the place of the oldest; a deletion stays, so
-// per key at most a deletion followed by one upsert is queued. REPLACED_ALL, SYNC_ALL and BOOKMARK
-// are barriers: nothing is merged across them. Every delta that was merged away is counted.
+// Overload (D15): beyond `bound` queued deltas the queue coalesces per key instead of growing, until
+// it has shrunk to half of that: of the upserts of one key only the newest stays, at the place of
+// the oldest; a deletion stays, so per key at most a deletion followed by one upsert is queued
+// (coalesce.h). REPLACED_ALL and SYNC_ALL are barriers: nothing is merged across them. Meanwhile a
+// SYNC_ALL is dropped when one is queued, and a BOOKMARK only moves the RV that the queue leads to.
+// A third snapshot takes the place of the second queued one and of all behind that. Every delta
+// that was merged away is counted.
+//
+// A delta that stands at an older one's place carries that one's RV, so that the store never claims
+// to be further than it is; the last batch carries the RV that was reached.
 //
 // TRAPs decided: a delta whose processing fails is not requeued (client-go's old RetryOnError): it
 // is logged and counted by the informer, and the next relist or resync heals. Closing wakes the
@@ -37,14 +43,16 @@ struct mw_delta {
   enum mw_delta_type type;
   struct mw_object *object;   // +1; ADDED, UPDATED, DELETED (its last state)
   struct mw_object_list all;  // REPLACED_ALL, in server order
-  char *rv;                   // REPLACED_ALL, BOOKMARK
+  char *rv;                   // REPLACED_ALL, BOOKMARK; a merged delta: the RV of its place
   uint64_t queued_at;         // mw_clock_now() when it was enqueued
 };
 
 struct mw_delta_batch {
   struct mw_delta deltas[MW_FIFO_BATCH];
   size_t count;
-  bool initial;  // taken before the queue was synced (S-RF-15)
+  bool initial;                   // taken before the queue was synced (S-RF-15)
+  size_t counted;                 // how many of them the synced state waits for; the queue's own
+  char rv[MW_OBJECT_RV_MAX + 1];  // the RV reached with this batch; "": its last delta's
 };
 
 struct mw_delta_fifo;

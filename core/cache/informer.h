@@ -38,6 +38,8 @@ struct mw_informer_config {
   struct mw_projection *projection;     // owned by the informer afterwards; NULL: the default
   bool keep_managed_fields;             // with projection NULL: keep everything
   size_t fifo_bound;                    // 0: MW_FIFO_BOUND
+  double min_resync;                    // the least period a listener can ask for; 0: 1 s
+  const char *variant;                  // whatever else sets it apart (a transform); NULL: nothing
 };
 
 struct mw_informer;
@@ -57,7 +59,8 @@ struct mw_informer *mw_informer_ref(struct mw_informer *inf);
 // The last unref stops a running informer and frees it when the ingest side has let go.
 void mw_informer_unref(struct mw_informer *inf);
 
-// A stable text of resource, namespace, selectors, projection, endpoint: equal means shareable.
+// A stable text of resource, namespace, selectors, projection, endpoint, variant: equal means
+// shareable.
 int mw_informer_identity(const struct mw_informer_config *config, struct mw_buf *out);
 // "v1/pods", for people.
 const char *mw_informer_name(const struct mw_informer *inf);
@@ -66,7 +69,11 @@ const char *mw_informer_name(const struct mw_informer *inf);
 // informer is never started again (MW_ESTATE); its store stays readable.
 int mw_informer_start(struct mw_informer *inf, struct mw_err *err);
 void mw_informer_stop(struct mw_informer *inf);
-bool mw_informer_is_started(const struct mw_informer *inf);
+// Stops it whatever its users, also one that never ran: that closes its listeners.
+void mw_informer_shutdown(struct mw_informer *inf);
+bool mw_informer_is_started(const struct mw_informer *inf);  // stays true
+// Stopping or stopped: no new users, listeners or indexes.
+bool mw_informer_is_stopping(const struct mw_informer *inf);
 bool mw_informer_is_stopped(const struct mw_informer *inf);  // fully: all listeners closed
 bool mw_informer_has_synced(const struct mw_informer *inf);
 
@@ -91,6 +98,8 @@ struct mw_indexer *mw_informer_indexer(struct mw_informer *inf);
 
 // Called from the loop when synced, stopped, a listener synced or closed. One observer.
 void mw_informer_on_change(struct mw_informer *inf, mw_loop_cb changed, void *ctx);
+// For the registry: called once, from the loop, when it has stopped.
+void mw_informer_on_stopped(struct mw_informer *inf, mw_loop_cb stopped, void *ctx);
 
 struct mw_informer_stats {
   struct mw_reflector_stats reflector;

@@ -6,6 +6,7 @@
 #include "cache/objmap.h"
 
 #include "base/alloc.h"
+#include "base/map.h"
 
 enum { CAP_MIN = 2, SLOT_BYTES = sizeof(struct mw_object *) + sizeof(uint32_t) };
 

@@ -40,6 +40,7 @@ void mw_reflect_snapshot_begin(struct mw_reflector *r, const char *rv) {
   s->heard = 0;
   s->paginated = false;
   s->retried = false;
+  s->full = false;
 }
 
 static struct mw_slice item_name(const struct mw_item *item) {
@@ -126,13 +127,13 @@ static void on_response(void *ctx, const struct mw_response *response) {
 
 static int on_data(void *ctx, const char *p, size_t n) {
   struct mw_reflector *r = ctx;
-  return mw_list_split_feed(r->list_split, p, n, &r->watch.err);
+  return mw_list_split_feed(r->list_split, p, n, &r->body_err);
 }
 
 // 410 with reason Expired on a later page; Gone does not count (S-PAG-04).
 static bool page_expired(const struct mw_reflector *r, struct mw_slice body) {
   struct mw_status status;
-  return r->snapshot.token != NULL && mw_status_parse(body, &status) &&
+  return r->snapshot.token != NULL && !r->snapshot.full && mw_status_parse(body, &status) &&
          strcmp(status.reason, "Expired") == 0;
 }
 
@@ -152,14 +153,26 @@ static void list_failed(struct mw_reflector *r, const struct mw_err *err, struct
 
 static void request_page(struct mw_reflector *r);
 
+static void next_page(struct mw_reflector *r, const char *token) {
+  struct mw_reflect_snapshot *s = &r->snapshot;
+  if (s->token != NULL && strcmp(s->token, token) == 0) {
+    struct mw_err err = {0};
+    mw_err_set(&err, MW_EINVAL, "the server repeats a page of %s: its continue token is the same",
+               r->name);
+    list_failed(r, &err, (struct mw_slice){NULL, 0});
+    return;
+  }
+  mw_free(s->token);
+  s->token = mw_xstrdup(token);
+  s->paginated = true;
+  request_page(r);
+}
+
 static void page_done(struct mw_reflector *r, const struct mw_list_info *info) {
   struct mw_reflect_snapshot *s = &r->snapshot;
   if (s->list_rv[0] == '\0') snprintf(s->list_rv, sizeof s->list_rv, "%s", info->rv);
   if (info->continue_token != NULL) {
-    mw_free(s->token);
-    s->token = mw_xstrdup(info->continue_token);
-    s->paginated = true;
-    request_page(r);
+    next_page(r, info->continue_token);
     return;
   }
   if (s->paginated && strcmp(s->rv, "0") == 0) r->zero_paginated = true;
@@ -174,11 +187,15 @@ static void on_done(void *ctx, const struct mw_err *err, struct mw_slice body) {
   r->request = NULL;
   struct mw_list_split *split = r->list_split;
   r->list_split = NULL;
-  struct mw_err why = r->watch.err;
-  if (err == NULL && mw_list_split_finish(split, &why) == 0) {
+  struct mw_err why = r->body_err;
+  if (why.code == 0 && err != NULL) {
+    mw_reflect_explain(r, err, body, &why);
+  } else if (why.code == 0) {
+    why.code = mw_list_split_finish(split, &why);
+  }
+  if (why.code == 0) {
     page_done(r, mw_list_split_info(split));
   } else {
-    if (why.code == 0) mw_reflect_explain(r, err, body, &why);
     list_failed(r, &why, body);
   }
   mw_list_split_free(split);
@@ -210,7 +227,7 @@ static void request_page(struct mw_reflector *r) {
     r->list_split = mw_list_split_new(r->config.projection, on_item, r);
     r->http_status = 0;
     r->drop_told = false;
-    r->watch.err = (struct mw_err){0};
+    r->body_err = (struct mw_err){0};
     struct mw_request_options options = {
         .path = path.p,
         .accept = r->config.metadata_only ? accept_metadata : accept_json,
@@ -246,5 +263,6 @@ void mw_reflect_list_full(struct mw_reflector *r) {
   mw_reflect_snapshot_clear(r);
   r->snapshot.list_rv[0] = '\0';
   r->snapshot.limit = 0;
+  r->snapshot.full = true;
   request_page(r);
 }

@@ -43,17 +43,17 @@ struct mw_reflect_snapshot {
   char *token;                         // continue; NULL on the first page
   bool paginated;                      // a second page was asked for
   bool retried;                        // already at RV "" after an expiry (S-REF-14)
+  bool full;                           // already without a limit after an expiry (S-PAG-04)
 };
 
 // The watch request under way.
 struct mw_reflect_watch {
   struct mw_watch_split *split;
-  uint64_t since;     // before the request was sent, or when the marker came
-  uint64_t events;    // counted since then
-  bool streaming;     // the end marker of the initial events is still to come
-  bool opened;        // the server answered 200
-  bool record;        // events move the resource version (S-REF-53)
-  struct mw_err err;  // what went wrong inside the stream; code 0: nothing
+  uint64_t since;   // before the request was sent, or when the marker came
+  uint64_t events;  // counted since then
+  bool streaming;   // the end marker of the initial events is still to come
+  bool opened;      // the server answered 200
+  bool record;      // events move the resource version (S-REF-53)
 };
 
 // How long internal errors have been answered by watching on (S-REF-37).
@@ -80,8 +80,11 @@ struct mw_reflector {
   struct mw_request *request;
   struct mw_timer *wait;
   void (*next)(struct mw_reflector *r);  // after the wait
-  int http_status;                       // of the request under way, 0: none yet
-  bool drop_told;                        // on_error heard of one dropped object of this request
+
+  // The request under way.
+  int http_status;         // 0: none yet
+  struct mw_err body_err;  // what is wrong with its body; code 0: nothing
+  bool drop_told;          // on_error heard of one object that was left out
 
   char last_rv[MW_OBJECT_RV_MAX + 1];  // "" until a snapshot was taken
   bool rv_unavailable;                 // ask for "" instead of last_rv (S-REF-10)

@@ -7,8 +7,6 @@
 #include "transport/http.h"
 
 #include <curl/curl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,10 +290,13 @@ void mw_pool_logout(struct mw_http *h, struct mw_login *login) {
 
 // ---- life ----
 
-static void init_curl(void) {
-  if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) return;
+static void give_up(void) {
   fprintf(stderr, "moonwatch: libcurl does not start\n");
   abort();
+}
+
+static void init_curl(void) {
+  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) give_up();
 }
 
 static uv_timer_t *timer_open(struct mw_http *h) {
@@ -337,7 +338,7 @@ struct mw_http *mw_http_new(struct mw_loop *loop, const struct mw_http_config *c
   h->guard = timer_open(h);
   h->kick = timer_open(h);
   h->multi = curl_multi_init();
-  if (h->multi == NULL) init_curl();
+  if (h->multi == NULL) give_up();
   curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
   curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
   curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);

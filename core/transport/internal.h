@@ -88,8 +88,7 @@ struct mw_login {
   struct mw_link link;
   struct mw_endpoint *endpoint;
   struct mw_auth *auth;
-  size_t users;         // requests that hold it
-  unsigned generation;  // of the credentials that were last used
+  size_t users;  // requests that hold it
 };
 
 struct mw_http {

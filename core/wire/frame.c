@@ -100,15 +100,15 @@ static inline uint64_t parity_up_to(uint64_t x) {
   return x;
 }
 
-// The same for a whole block; only used when the object cannot end in it.
+// Takes a whole block, unless the object might end in it: then false, and nothing has changed.
 static bool track_block(struct mw_frame *f, const char *p) {
-  struct mw_frame before = {.depth = f->depth, .in_string = f->in_string, .escape = f->escape};
+  bool escape = f->escape;
   struct masks m = classify(p);
   if ((m.backslash | (uint64_t)f->escape) != 0) m.quote &= ~escaped_bytes(f, m.backslash);
   uint64_t inside = parity_up_to(m.quote) ^ (f->in_string ? ~(uint64_t)0 : 0);
   unsigned closed = count_bits(m.close & ~inside);
   if (closed >= f->depth) {
-    f->escape = before.escape;
+    f->escape = escape;
     return false;
   }
   f->depth += count_bits(m.open & ~inside);

@@ -1,0 +1,158 @@
+-- Shared informer factories: option sets that hand out informers and listers.
+local core = require "kube._core"
+local errors = require "kube._error"
+local informer = require "kube._informer"
+local known_groups = require "kube._groups"
+local options = require "kube._options"
+local task = require "kube._task"
+
+local Factory = {}
+Factory.__index = Factory
+
+-- A pair: what client-go calls PodInformer, with Informer() and Lister().
+local Pair = {}
+Pair.__index = Pair
+
+--- The shared informer of this resource in this factory.
+---@return kube.Informer
+function Pair:informer() return self._factory:_informer_for(self._resource, self._opts) end
+
+--- A lister over its cache. Asking for it registers the informer, as in client-go.
+---@return kube.Lister
+function Pair:lister() return self:informer():lister() end
+
+-- One version of a group: v1():pods(). Kinds answer to client-go's name in snake_case and to the
+-- plural of the API.
+local function make_version(factory, group, version, kinds)
+  local names = {}
+  for name in kinds:gmatch("%S+") do
+    local plural = name:gsub("_", "")
+    local resource = (group ~= "" and group .. "/" or "") .. version .. "/" .. plural
+    local function pair() return setmetatable({ _factory = factory, _resource = resource }, Pair) end
+    names[name], names[plural] = pair, pair
+  end
+  return setmetatable({}, {
+    __index = function(_, name)
+      if names[name] then return names[name] end
+      errors.misuse(2, "%s/%s has no kind '%s'%s", group ~= "" and group or "core", version,
+        tostring(name), options.hint(tostring(name), names))
+    end,
+  })
+end
+
+local function make_group(factory, name, spec)
+  local versions = {}
+  for version, kinds in pairs(spec) do
+    if version ~= "group" then
+      versions[version] = function() return make_version(factory, spec.group, version, kinds) end
+    end
+  end
+  return setmetatable({}, {
+    __index = function(_, version)
+      if versions[version] then return versions[version] end
+      errors.misuse(2, "the group %s has no version '%s'%s", name, tostring(version),
+        options.hint(tostring(version), versions))
+    end,
+  })
+end
+
+for name, spec in pairs(known_groups.groups) do
+  Factory[name] = function(self) return make_group(self, name, spec) end
+end
+for name, sentence in pairs(known_groups.removed) do
+  Factory[name] = function() errors.misuse(2, "factory:%s(): %s", name, sentence) end
+end
+
+--- The informer and lister of any resource, by its one name: "apps/v1/deployments",
+--- "example.com/v1/webs". Options add to the factory's own for this resource.
+---@param resource string
+---@param opts? table
+function Factory:for_resource(resource, opts)
+  if type(resource) ~= "string" then
+    errors.misuse(2, "for_resource takes \"group/version/plural\" (or \"version/plural\" for core)")
+  end
+  options.check("for_resource", opts, informer.known, 2)
+  return setmetatable({ _factory = self, _resource = resource, _opts = opts }, Pair)
+end
+
+-- One informer per resource and factory, made when first asked for (S-FAC-02, 03).
+function Factory:_informer_for(resource, extra)
+  local found = self._informers[resource]
+  if found then return found end
+  local opts = {}
+  for key, value in pairs(self._opts) do opts[key] = value end
+  for key, value in pairs(extra or {}) do opts[key] = value end
+  local custom = self._opts.custom_resync and self._opts.custom_resync[resource]
+  if custom then opts.resync = custom end
+  opts.custom_resync = nil
+  found = informer.new(resource, opts, false, 3)
+  self._informers[resource] = found
+  self._order[#self._order + 1] = found
+  return found
+end
+
+--- Starts every informer that was asked for and is not running yet; does not wait. Informers asked
+--- for later need another start. Without a stop channel they run until the script ends.
+---@param stop? kube.StopChannel
+function Factory:start(stop)
+  if self._shut_down then return end
+  for _, inf in ipairs(self._order) do
+    if not self._started[inf] then
+      self._started[inf] = true
+      informer.start(inf, stop)
+    end
+  end
+end
+
+--- Waits until every started informer has synced. Returns whether all have, and a table of
+--- resource -> synced; false when the timeout passed or they were stopped.
+---@param timeout? number seconds; none: as long as it takes
+---@return boolean synced
+---@return table<string, boolean> by_resource
+function Factory:wait_for_cache_sync(timeout)
+  local function state()
+    local by_resource, all, over = {}, true, true
+    for inf in pairs(self._started) do
+      local synced = inf:has_synced()
+      by_resource[inf._resource] = synced
+      all = all and synced
+      over = over and (synced or inf:is_stopped())
+    end
+    return over, all, by_resource
+  end
+  task.wait_until(function() return (state()) end, timeout)
+  local _, all, by_resource = state()
+  if not all then
+    local missing = {}
+    for resource, synced in pairs(by_resource) do
+      if not synced then missing[#missing + 1] = resource end
+    end
+    table.sort(missing)
+    core.log.write("warn", "caches not synced", { missing = table.concat(missing, ", ") })
+  end
+  return all, by_resource
+end
+
+--- No more starts; waits until every informer has come to rest. Close their stop channel first.
+function Factory:shutdown()
+  self._shut_down = true
+  task.wait_until(function()
+    for inf in pairs(self._started) do
+      if not inf._handle:is_stopped(true) then return false end
+    end
+    return true
+  end)
+end
+
+local factory = {}
+
+local factory_options = { custom_resync = "table" }
+for name, kind in pairs(informer.known) do factory_options[name] = kind end
+
+--- Makes a factory; see kube.shared_informer_factory.
+function factory.new(opts, level)
+  opts = options.check("shared_informer_factory", opts, factory_options, level + 1)
+  return setmetatable({ _opts = opts, _informers = {}, _order = {}, _started = {} }, Factory)
+end
+
+return factory

@@ -1,0 +1,60 @@
+-- client-go's names on the reader of a store: Indexer, Store and Lister are one object here.
+local core = require "kube._core"
+local errors = require "kube._error"
+local options = require "kube._options"
+
+local Reader = core.indexer
+
+local list_options = { namespace = "string", selector = "string|table|null" }
+
+local function selection(what, given)
+  if given == nil then return nil end
+  if type(given) == "string" then return { selector = given } end
+  return options.check(what, given, list_options, 3)
+end
+
+local raw_list, raw_each, raw_keys, raw_get = Reader.list, Reader.each, Reader.keys, Reader.get
+
+--- The objects that match, as an array: list(), list("app=web"), list { namespace =, selector = }.
+---@param given? string|{ namespace?: string, selector?: string|table }
+---@return table[]
+function Reader:list(given) return raw_list(self, selection("list", given)) end
+
+--- An iterator over what matches, decoding one at a time; the store may change meanwhile.
+function Reader:each(given) return raw_each(self, selection("each", given)) end
+
+--- An iterator over the keys of what matches.
+function Reader:keys(given) return raw_keys(self, selection("keys", given)) end
+
+--- The keys as an array.
+---@return string[]
+function Reader:list_keys(given)
+  local keys = {}
+  for key in raw_keys(self, selection("list_keys", given)) do keys[#keys + 1] = key end
+  return keys
+end
+
+--- The object with this key, or nil. `ns/name`, or `name` where there is no namespace.
+---@param key string|table a key, or an object whose key is used
+---@return table?
+function Reader:get(key)
+  if type(key) == "table" then
+    local meta = key.metadata or {}
+    key = meta.namespace and (meta.namespace .. "/" .. tostring(meta.name)) or meta.name
+  end
+  if type(key) ~= "string" then errors.misuse(2, "get takes a key such as \"default/web\"") end
+  return raw_get(self, key)
+end
+
+--- client-go's GetByKey.
+Reader.get_by_key = raw_get
+
+--- The values of an index that have at least one object.
+---@return string[]
+function Reader:list_index_func_values(name) return self:index_values(name) end
+
+--- The names of the indexes.
+---@return string[]
+function Reader:get_indexers() return self:index_names() end
+
+return Reader
