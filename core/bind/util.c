@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#define ERROR_META "moonwatch.error"
+
 struct mw_slice mw_bind_slice(lua_State *L, int idx) {
   size_t n;
   luaL_checktype(L, idx, LUA_TSTRING);
@@ -58,6 +60,22 @@ static void push_code(lua_State *L, int code) {
   lua_pushlstring(L, text, n);
 }
 
+// "script.lua:12: what went wrong"
+static int error_tostring(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_getfield(L, 1, "where");
+  lua_getfield(L, 1, "message");  // [err, where, message]
+  const char *where = lua_tostring(L, 2), *message = lua_tostring(L, 3);
+  lua_pushfstring(L, "%s%s", where != NULL ? where : "", message != NULL ? message : "error");
+  return 1;
+}
+
+void mw_bind_error_open(lua_State *L) {
+  luaL_newmetatable(L, ERROR_META);  // [meta]
+  lua_pushcfunction(L, error_tostring);
+  lua_setfield(L, -2, "__tostring");
+}
+
 int mw_bind_raise(lua_State *L, const struct mw_err *err) {
   lua_newtable(L);  // [err]
   push_code(L, err->code);
@@ -70,7 +88,7 @@ int mw_bind_raise(lua_State *L, const struct mw_err *err) {
     lua_pushinteger(L, err->http_status);
     lua_setfield(L, -2, "status");
   }
-  luaL_getmetatable(L, "moonwatch.error");  // [err, meta], made by lua/kube/_error.lua
+  luaL_getmetatable(L, ERROR_META);  // [err, meta]
   lua_setmetatable(L, -2);
   return lua_error(L);
 }

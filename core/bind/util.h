@@ -18,6 +18,8 @@ const char *mw_bind_opt_string(lua_State *L, int idx, const char *field, const c
 double mw_bind_opt_number(lua_State *L, int idx, const char *field, double fallback);
 bool mw_bind_opt_bool(lua_State *L, int idx, const char *field, bool fallback);
 
+// Makes the metatable of structured errors and pushes it (kube._core.error_meta).
+void mw_bind_error_open(lua_State *L);
 // Raises err as a structured Lua error: {code=, message=, status=}, at the caller's level.
 int mw_bind_raise(lua_State *L, const struct mw_err *err);
 

@@ -69,17 +69,16 @@ static enum verdict shape(struct mw_applier *a, struct mw_object *in, struct mw_
     mw_err_set(&err, MW_EINVAL, "the transform changed the object's name or namespace");
   }
   a->errors++;
-  mw_log(MW_LOG_ERROR, "transform failed, the store keeps what it had",
-         MW_STR("resource", a->name), MW_SLC("key", mw_object_key(in)),
-         MW_STR("error", err.message));
+  mw_log(MW_LOG_ERROR, "transform failed, the store keeps what it had", MW_STR("resource", a->name),
+         MW_SLC("key", mw_object_key(in)), MW_STR("error", err.message));
   return FAILED;
 }
 
 // Notes a notification for the end of the batch; takes over old and object.
 static void note(struct mw_applier *a, enum mw_notify_type type, struct mw_object *old,
                  struct mw_object *object, uint64_t queued_at) {
-  a->due[a->due_count++] = (struct mw_notification){
-      .type = type, .old = old, .object = object, .queued_at = queued_at};
+  a->due[a->due_count++] =
+      (struct mw_notification){.type = type, .old = old, .object = object, .queued_at = queued_at};
 }
 
 static void tell(struct mw_applier *a, bool initial) {
@@ -181,10 +180,8 @@ static void apply_resync(struct mw_applier *a, const struct mw_delta *d) {
   struct mw_object_list all = {0};
   mw_indexer_list(a->indexer, mw_slice("", 0), NULL, NULL, &all);
   for (size_t i = 0; i < all.n; i++) {
-    struct mw_notification n = {.type = MW_NOTIFY_UPDATE,
-                                .old = all.v[i],
-                                .object = all.v[i],
-                                .queued_at = d->queued_at};
+    struct mw_notification n = {
+        .type = MW_NOTIFY_UPDATE, .old = all.v[i], .object = all.v[i], .queued_at = d->queued_at};
     mw_processor_distribute(a->processor, &n);
   }
   mw_object_list_deinit(&all);

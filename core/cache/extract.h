@@ -23,6 +23,8 @@ struct mw_extract *mw_extract_new(enum mw_extract_kind kind, struct mw_slice arg
                                   struct mw_err *err);
 void mw_extract_free(struct mw_extract *x);  // NULL is fine
 
+enum { MW_VALUES_MAX = 4096, MW_VALUES_BYTES_MAX = 1024 * 1024 };
+
 // The values found in one object; owns copies. Reused from object to object.
 struct mw_values {
   struct mw_buf bytes;   // the values one after the other
@@ -36,14 +38,17 @@ void mw_values_deinit(struct mw_values *v);
 void mw_values_reset(struct mw_values *v);
 // Adds one; at most 4096 values and 1 MiB of bytes per object (MW_ELIMIT).
 int mw_values_add(struct mw_values *v, struct mw_slice value) __attribute__((warn_unused_result));
+// Adds one without that limit: for what is already in the store.
+void mw_values_push(struct mw_values *v, struct mw_slice value);
 struct mw_slice mw_values_get(const struct mw_values *v, size_t i);
 
-// Appends the values of o to out. 0, or negative when the object cannot be read.
-int mw_extract_values(const struct mw_extract *x, const struct mw_object *o,
-                      struct mw_unpacker *u, struct mw_values *out)
-    __attribute__((warn_unused_result));
+// Appends the values of o to out. 0, or negative when the object cannot be read or has too many.
+// u NULL: an unpacker of the extract's own; then it belongs to one thread.
+int mw_extract_values(struct mw_extract *x, const struct mw_object *o, struct mw_unpacker *u,
+                      struct mw_values *out) __attribute__((warn_unused_result));
 
-// A predicate in C: every part that is set must hold.
+// A predicate in C: every part that is set must hold. A part holds when one of the object's values
+// is one of its own; negated, when none is. An object that cannot be read fails every part.
 struct mw_predicate;
 
 struct mw_predicate_part {

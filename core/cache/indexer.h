@@ -15,22 +15,12 @@
 
 #include "base/err.h"
 #include "cache/extract.h"
+#include "cache/index.h"
 #include "cache/object.h"
 #include "cache/objmap.h"
 #include "cache/selector.h"
 
 struct mw_indexer;
-
-// Appends the values of o to out. Nonzero: failed, err says why.
-typedef int (*mw_index_cb)(void *ctx, struct mw_object *o, struct mw_values *out,
-                           struct mw_err *err);
-
-struct mw_index_spec {
-  const char *name;
-  mw_index_cb values;
-  void (*free_ctx)(void *ctx);  // called when the index is removed or refused; may be NULL
-  void *ctx;
-};
 
 struct mw_indexer *mw_indexer_new(void);
 void mw_indexer_free(struct mw_indexer *ix);
@@ -44,11 +34,8 @@ int mw_indexer_remove_index(struct mw_indexer *ix, struct mw_slice name, struct 
 // Calls cb with each index's name.
 void mw_indexer_each_index(const struct mw_indexer *ix, void (*cb)(void *ctx, struct mw_slice name),
                            void *ctx);
-// A ready-made index function over an mw_extract (ctx; free it with mw_extract_free).
-int mw_index_extract(void *ctx, struct mw_object *o, struct mw_values *out, struct mw_err *err);
-
-// Upsert: takes its own +1, moves the store RV to the object's. Returns the replaced object with
-// its +1, or NULL.
+// Upsert: takes its own +1, moves the store RV to the object's unless it has none. Returns the
+// replaced object with its +1, or NULL. Writing the very object that is stored touches no index.
 struct mw_object *mw_indexer_upsert(struct mw_indexer *ix, struct mw_object *o);
 // Returns the removed object with its +1, or NULL. rv (the deletion event's) becomes the store RV
 // unless empty, also when the key was unknown (S-STO-10, 30).
@@ -59,6 +46,7 @@ struct mw_object *mw_indexer_remove(struct mw_indexer *ix, struct mw_slice key, 
 void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all,
                         struct mw_slice rv, struct mw_object_list *olds,
                         struct mw_object_list *gone);
+// One longer than MW_OBJECT_RV_MAX is ignored.
 void mw_indexer_set_rv(struct mw_indexer *ix, struct mw_slice rv);
 
 // Reads. Results are borrowed unless a list takes its own +1.

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "cache/shown.h"
 #include "wire/json.h"
 
 enum {
@@ -104,8 +105,7 @@ static int check_item(const struct mw_item *item, struct mw_err *err) {
   if (item->rv.n > MW_OBJECT_RV_MAX) what = "the resourceVersion is";
   if (item->json.n > MW_ITEM_SIZE_MAX) what = "the object is";
   if (what == NULL) return 0;
-  return mw_err_set(err, MW_ELIMIT, "%s too long: %.*s", what,
-                    (int)(item->name.n < 64 ? item->name.n : 64), item->name.p);
+  return mw_err_set(err, MW_ELIMIT, "%s too long: %s", what, mw_shown(item->name).text);
 }
 
 static void copy(char *to, struct mw_slice s) {

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "cache/shown.h"
+
 // What people name without its group: for hints in errors only.
 static const struct {
   const char *group_version;
@@ -44,7 +46,7 @@ static const struct {
     {"apiextensions.k8s.io/v1", "customresourcedefinition", "customresourcedefinitions"},
 };
 
-enum { SEGMENTS_MAX = 3, SHOWN_MAX = 80 };
+enum { SEGMENTS_MAX = 3 };
 
 static bool same_name(struct mw_slice s, const char *name) {
   return s.n == strlen(name) && strncasecmp(s.p, name, s.n) == 0;
@@ -84,30 +86,17 @@ static bool looks_like_version(struct mw_slice s) {
   return s.n >= 2 && s.p[0] == 'v' && s.p[1] >= '0' && s.p[1] <= '9';
 }
 
-// The text as far as it can be shown: printable ASCII, not too long.
-struct shown {
-  char text[SHOWN_MAX + 1];
-};
-
-static struct shown show(struct mw_slice s) {
-  struct shown out;
-  size_t n = s.n < SHOWN_MAX ? s.n : SHOWN_MAX;
-  for (size_t i = 0; i < n; i++) out.text[i] = s.p[i] >= ' ' && s.p[i] <= '~' ? s.p[i] : '?';
-  out.text[n] = '\0';
-  return out;
-}
-
 static int refuse(struct mw_slice text, struct mw_slice noun, const char *why,
                   struct mw_err *err) {
   char hint[160];
   if (suggest(noun, hint, sizeof hint)) {
     return mw_err_set(err, MW_EINVAL, "\"%s\" is not a resource: %s; write \"%s\"",
-                      show(text).text, why, hint);
+                      mw_shown(text).text, why, hint);
   }
   return mw_err_set(err, MW_EINVAL,
                     "\"%s\" is not a resource: %s; write \"version/plural\" as in \"v1/pods\" or "
                     "\"group/version/plural\" as in \"apps/v1/deployments\"",
-                    show(text).text, why);
+                    mw_shown(text).text, why);
 }
 
 // Cuts text at its slashes. The number of segments, or SEGMENTS_MAX + 1 for more than fit.

@@ -7,14 +7,13 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "cache/shown.h"
 
 enum {
   NAME_MAX_LEN = 63,
   PREFIX_MAX_LEN = 253,
   // Beyond this many values, reading the label is cheaper than trying each fingerprint.
   FINGERPRINT_TRIES = 8,
-  // Longest label text that errors show.
-  SHOWN = 80,
 };
 
 struct requirement {
@@ -127,16 +126,16 @@ static int check_texts(struct mw_slice key, const struct mw_slice *values, size_
                        struct mw_err *err) {
   if (!valid_key(key)) {
     return mw_err_set(err, MW_EINVAL,
-                      "\"%.*s\" is not a label key: an optional DNS prefix and \"/\", then at most "
+                      "\"%s\" is not a label key: an optional DNS prefix and \"/\", then at most "
                       "63 of A-Z a-z 0-9 - _ . that begin and end alphanumeric",
-                      (int)(key.n < SHOWN ? key.n : SHOWN), key.n > 0 ? key.p : "");
+                      mw_shown(key).text);
   }
   for (size_t i = 0; i < count; i++) {
     if (values[i].n == 0 || valid_name(values[i])) continue;
     return mw_err_set(err, MW_EINVAL,
-                      "\"%.*s\" is not a label value: at most 63 of A-Z a-z 0-9 - _ . that begin "
+                      "\"%s\" is not a label value: at most 63 of A-Z a-z 0-9 - _ . that begin "
                       "and end alphanumeric, or empty",
-                      (int)(values[i].n < SHOWN ? values[i].n : SHOWN), values[i].p);
+                      mw_shown(values[i]).text);
   }
   return 0;
 }
@@ -184,8 +183,8 @@ int mw_selector_require(struct mw_selector *s, struct mw_slice key, enum mw_sele
   if (rc < 0) return rc;
   struct requirement r = {.op = op};
   if ((op == MW_SEL_GREATER || op == MW_SEL_LESS) && !parse_int(values[0], &r.number)) {
-    return mw_err_set(err, MW_EINVAL, "> and < compare with a 64-bit integer, not \"%.*s\"",
-                      (int)(values[0].n < SHOWN ? values[0].n : SHOWN), values[0].p);
+    return mw_err_set(err, MW_EINVAL, "> and < compare with a 64-bit integer, not \"%s\"",
+                      mw_shown(values[0]).text);
   }
   fill(&r, key, values, count);
   if (s->count == s->cap) {

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "cache/selector.h"
+#include "cache/shown.h"
 
 enum token_kind {
   TOKEN_END = 0,
@@ -27,8 +28,6 @@ struct lexer {
   struct mw_slice token;
   struct mw_err *err;
 };
-
-enum { SHOWN_MAX = 40 };
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 static bool is_symbol(char c) { return c != '\0' && strchr("=!(),<>", c) != NULL; }
@@ -78,19 +77,10 @@ static void next(struct lexer *l) {
 static size_t column(const struct lexer *l) { return l->at - l->token.n + 1; }
 
 static int unexpected(struct lexer *l, const char *expected) {
-  char shown[SHOWN_MAX + 3] = "the end";
-  if (l->kind != TOKEN_END) {
-    size_t n = l->token.n < SHOWN_MAX ? l->token.n : SHOWN_MAX;
-    shown[0] = '"';
-    for (size_t i = 0; i < n; i++) {
-      char c = l->token.p[i];
-      shown[i + 1] = c > ' ' && c <= '~' ? c : '?';
-    }
-    shown[n + 1] = '"';
-    shown[n + 2] = '\0';
-  }
-  return mw_err_set(l->err, MW_EPARSE, "label selector, column %zu: expected %s, found %s",
-                    column(l), expected, shown);
+  const char *quote = l->kind != TOKEN_END ? "\"" : "";
+  return mw_err_set(l->err, MW_EPARSE, "label selector, column %zu: expected %s, found %s%s%s",
+                    column(l), expected, quote,
+                    l->kind != TOKEN_END ? mw_shown(l->token).text : "the end", quote);
 }
 
 // The requirement's own complaint, with the place.

@@ -4,7 +4,6 @@
 // that the script thread can see is never freed under its eyes.
 #include "cache/source.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -130,8 +129,7 @@ static void on_stopped(void *ctx) {
 
 static void start_reflector(void *arg) {
   struct mw_source *s = arg;
-  struct mw_sink sink = {on_add,    on_update,   on_remove, on_replace,
-                         on_resync, on_bookmark, s->fifo};
+  struct mw_sink sink = {on_add, on_update, on_remove, on_replace, on_resync, on_bookmark, s->fifo};
   struct mw_reflector_callbacks callbacks = {on_error, on_state, on_stopped, s};
   s->reflector = mw_reflector_new(s->runtime.ingest, s->runtime.http, s->endpoint, &s->config,
                                   &sink, &callbacks);
@@ -189,7 +187,9 @@ void mw_source_start(struct mw_source *s, double resync) {
 
 void mw_source_stop(struct mw_source *s) { post_to_ingest(s, stop_reflector); }
 
-struct mw_delta_fifo *mw_source_fifo(struct mw_source *s) { return s->fifo; }
+struct mw_delta_fifo *mw_source_fifo(struct mw_source *s) {
+  return s->fifo;
+}
 
 void mw_source_stats(struct mw_source *s, struct mw_reflector_stats *out) {
   struct mw_reflector *r = atomic_load(&s->visible);

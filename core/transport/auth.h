@@ -15,6 +15,7 @@ struct mw_credentials {
   const char *key_data;
   const char *ca_data;  // PEM of a rotated CA file, or NULL: as configured
   unsigned generation;  // changes when certificate or CA change: connections must be new
+  unsigned serial;      // changes when anything here changes; for mw_auth_reject
 };
 
 // Called exactly once per get, perhaps before get returns. credentials are valid during the call.
@@ -30,5 +31,6 @@ void mw_auth_free(struct mw_auth *a);
 // plugin (one run serves all who wait). Returns a ticket to cancel with, 0 when cb already ran.
 unsigned mw_auth_get(struct mw_auth *a, mw_auth_cb cb, void *ctx);
 void mw_auth_cancel(struct mw_auth *a, unsigned ticket);
-// The server answered 401 to these credentials: read or run again next time.
-void mw_auth_reject(struct mw_auth *a);
+// The server answered 401 to the credentials with this serial: read or run again next time. Does
+// nothing when there are newer ones already, so that many requests cause one refresh.
+void mw_auth_reject(struct mw_auth *a, unsigned serial);

@@ -47,33 +47,38 @@ struct mw_kubeconfig *mw_kubeconfig_pod(const char *dir, struct mw_err *err);
 // True when s can be the value of a header: no control characters.
 bool mw_header_safe(const char *s);
 
-// ---- exec plugins ----
+// ---- credentials ----
 
-struct mw_exec_run;
-
-// What a plugin handed out. Strings live during the callback.
+// What an exec plugin handed out; owns its strings.
 struct mw_exec_result {
-  const char *token;  // NULL: none
-  const char *cert_data;
-  const char *key_data;
+  char *token;  // NULL: none
+  char *cert_data;
+  char *key_data;
   double expires;  // seconds since the epoch; 0: never
 };
+
+struct mw_exec_run;
 
 typedef void (*mw_exec_cb)(void *ctx, const struct mw_exec_result *result,
                            const struct mw_err *err);
 
 // Runs the plugin of config (config->exec). cb is called once, never inside this call; the run is
-// over then. timeout in seconds.
+// over then. result lives during the call.
 struct mw_exec_run *mw_exec_start(struct mw_loop *loop, const struct mw_kubeconfig *config,
                                   double timeout, mw_exec_cb cb, void *ctx);
 // Kills the plugin; cb is not called any more. Sets *run to NULL; a NULL *run is fine.
 void mw_exec_cancel(struct mw_exec_run **run);
-// Reads what a plugin printed. The strings of out point into copies owned by `hold`, which the
-// caller frees with mw_yaml_free.
+
+// The document that tells a plugin what it is run for ($KUBERNETES_EXEC_INFO).
+int mw_exec_info(const struct mw_kubeconfig *config, struct mw_buf *out);
+// Reads what a plugin printed. Fills out in any case; free it with mw_exec_result_deinit.
 int mw_exec_parse(const char *p, size_t n, const struct mw_exec_config *config,
-                  struct mw_yaml **hold, struct mw_exec_result *out, struct mw_err *err);
+                  struct mw_exec_result *out, struct mw_err *err);
+void mw_exec_result_deinit(struct mw_exec_result *result);
 // Seconds since the epoch of an RFC 3339 time; negative when it is none.
 double mw_time_rfc3339(struct mw_slice s);
+int mw_base64_encode(struct mw_slice s, struct mw_buf *out);
+
 // For specs: how old a file may be before it is read again, and how long a plugin may run.
 void mw_auth_set_limits(struct mw_auth *a, double file_age, double exec_timeout);
 
@@ -159,6 +164,7 @@ struct mw_request {
   struct curl_slist *connect_to;
   char curl_error[MW_CURL_ERROR_SIZE];
   unsigned ticket;                 // of mw_auth_get, 0: none
+  unsigned serial;                 // of the credentials in use
   int status;                      // 0: no response yet
   int retry_after;                 // -1: none
   char type[MW_CONTENT_TYPE_MAX];  // Content-Type of the response

@@ -18,7 +18,7 @@
 
 enum {
   NAME_MAX_BYTES = 16,  // the kernel's limit for thread names
-  CLOSE_TURNS = 64      // far more than libuv needs to finish closing handles
+  CLOSE_TURNS = 2000    // how long to wait for handles that are closing, in milliseconds
 };
 
 struct posted {
@@ -104,8 +104,14 @@ void mw_loop_free(struct mw_loop *l) {
   while (run_posted(l)) continue;
   uv_close((uv_handle_t *)&l->door, NULL);
   uv_close((uv_handle_t *)&l->turn, NULL);
-  for (int i = 0; i < CLOSE_TURNS; i++) uv_run(&l->uv, UV_RUN_NOWAIT);
-  if (uv_loop_close(&l->uv) != 0) {
+  // Closing takes libuv a turn or two; a child that was just killed takes until its exit is seen.
+  int rc = UV_EBUSY;
+  for (int i = 0; rc != 0 && i < CLOSE_TURNS; i++) {
+    if (i > 2) uv_sleep(1);
+    uv_run(&l->uv, UV_RUN_NOWAIT);
+    rc = uv_loop_close(&l->uv);
+  }
+  if (rc != 0) {
     fprintf(stderr, "moonwatch: the loop \"%s\" is freed while in use\n", l->name);
     uv_walk(&l->uv, name_foreign, NULL);
     abort();

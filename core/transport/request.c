@@ -38,6 +38,7 @@ static char *copy(const char *s) { return s != NULL ? mw_xstrdup(s) : NULL; }
 // Takes the attempt away from libcurl. Never inside a curl frame.
 static void close_attempt(struct mw_request *r) {
   mw_timer_cancel(&r->idle_timer);
+  if (r->todo == MW_TODO_RESUME) mw_pool_forget(r);
   if (r->easy == NULL) return;
   mw_pool_remove(r->http, r->easy);
   mw_easy_close(r);
@@ -148,7 +149,7 @@ static bool succeeded(const struct mw_request *r) {
 static void finish_again(struct mw_request *r) {
   if (r->status == 401) {
     r->refreshed = true;
-    mw_auth_reject(r->login->auth);
+    mw_auth_reject(r->login->auth, r->serial);
     retry_after(r, 0);
     return;
   }
@@ -204,7 +205,6 @@ void mw_request_finished(struct mw_request *r, int curl_code) {
     end(r, &err);
   } else {
     mw_failure(r, curl_code, &err);
-    r->head_done = r->head_done && (r->reported || r->delivered);
     finish_failed(r, &err);
   }
 }
@@ -217,7 +217,6 @@ static void on_deadline(void *arg) {
   struct mw_err err;
   mw_err_set(&err, MW_ETIMEOUT, "%s: %s %.300s: not finished in time",
              mw_endpoint_host(r->endpoint), r->method, r->path);
-  r->head_done = r->head_done && r->reported;
   end(r, &err);
 }
 
@@ -234,7 +233,6 @@ static void on_idle(void *arg) {
   struct mw_err err;
   mw_err_set(&err, MW_ETIMEOUT, "%s: %s %.300s: nothing arrived for %g seconds",
              mw_endpoint_host(r->endpoint), r->method, r->path, r->idle_timeout);
-  r->head_done = r->head_done && r->reported;
   finish_failed(r, &err);
 }
 
@@ -248,6 +246,7 @@ static void on_credentials(void *ctx, const struct mw_credentials *c, const stru
     end(r, why);
     return;
   }
+  r->serial = c->serial;
   if (mw_easy_open(r, c, &err) < 0) {
     end(r, &err);
     return;

@@ -1,10 +1,7 @@
 -- Errors: tables with a code and a message, which print as one sentence.
-local errors = {}
+local meta = require("kube._core").error_meta
 
-local meta = debug.getregistry and debug.getregistry()["moonwatch.error"] or {}
-meta.__tostring = function(err)
-  return (err.where or "") .. (err.message or err.code or "unknown error")
-end
+local errors = {}
 
 --- Makes a structured error.
 ---@param code string a short word: "notfound", "timeout", "cancelled"...

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of objtable share with each other and with the codec. Private to core/bind.
+#pragma once
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <stdbool.h>
+
+#include "base/slice.h"
+#include "bind/objtable.h"
+
+enum mw_objtable_slot {
+  MW_OBJTABLE_MEMO = 1,   // object -> root table; weak values
+  MW_OBJTABLE_COMPLETED,  // completed root table -> its box; weak keys
+  MW_OBJTABLE_BOX,        // the boxes' metatable
+  MW_OBJTABLE_WATCHED,    // root table -> box: handed out since the last look for mutations
+  MW_OBJTABLE_AGED,       // the same, looked at before; weak keys
+  MW_OBJTABLE_LAZY,       // the lazy metatables: of roots, then of sections by number
+};
+
+// Pushes what the slot of this state holds.
+void mw_objtable_slot(lua_State *L, int slot);
+
+// True when the root table at idx was never read: then *json is what it stands for, valid until the
+// next read of any object table.
+bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json);
+// The JSON of the object behind the root table at idx, with the same validity; p is NULL for any
+// other value and for an object that cannot be unpacked.
+struct mw_slice mw_objtable_json(lua_State *L, int idx);
+
+// Replaces pairs, next ... of this state.
+void mw_objtable_wrap(lua_State *L);
+
+// The mutation detector, off by default.
+void mw_objtable_detect(lua_State *L, bool on);
+bool mw_objtable_detecting(lua_State *L);
+// Pushes an array of "key: path", one for each place where a table differs from its object.
+void mw_objtable_mutations(lua_State *L);

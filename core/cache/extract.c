@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of objects as plain strings, without a tree and, for labels and owners, without
+// unpacking more than the metadata.
+#include "cache/extract.h"
+
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "cache/shown.h"
+#include "wire/json.h"
+#include "wire/path.h"
+
+enum { OWNERS_WANT = 2048 };  // bytes of JSON in which most objects' owners stand
+
+struct mw_extract {
+  enum mw_extract_kind kind;
+  struct mw_path *path;     // PATH
+  char *label;              // LABEL
+  bool controller_only;     // OWNER
+  struct mw_unpacker *own;  // made when a caller has none
+};
+
+// ---- values ----
+
+void mw_values_init(struct mw_values *v) {
+  *v = (struct mw_values){0};
+  mw_buf_init(&v->bytes, SIZE_MAX / 4);
+}
+
+void mw_values_deinit(struct mw_values *v) {
+  mw_buf_deinit(&v->bytes);
+  mw_free(v->ends);
+  mw_values_init(v);
+}
+
+static void cut_values(struct mw_values *v, size_t count) {
+  v->count = count;
+  v->bytes.n = count > 0 ? v->ends[count - 1] : 0;
+}
+
+void mw_values_reset(struct mw_values *v) { cut_values(v, 0); }
+
+int mw_values_add(struct mw_values *v, struct mw_slice value) {
+  if (v->count >= MW_VALUES_MAX || value.n > MW_VALUES_BYTES_MAX ||
+      v->bytes.n > MW_VALUES_BYTES_MAX - value.n) {
+    return MW_ELIMIT;
+  }
+  mw_values_push(v, value);
+  return 0;
+}
+
+void mw_values_push(struct mw_values *v, struct mw_slice value) {
+  if (v->count == v->cap) {
+    v->cap = v->cap > 0 ? v->cap * 2 : 8;
+    v->ends = mw_xrealloc(v->ends, v->cap * sizeof *v->ends);
+  }
+  if (mw_buf_add(&v->bytes, value.p, value.n) == 0) v->ends[v->count++] = v->bytes.n;
+}
+
+struct mw_slice mw_values_get(const struct mw_values *v, size_t i) {
+  size_t start = i > 0 ? v->ends[i - 1] : 0;
+  return mw_slice(v->bytes.p + start, v->ends[i] - start);
+}
+
+// ---- extracts ----
+
+struct mw_extract *mw_extract_new(enum mw_extract_kind kind, struct mw_slice argument,
+                                  struct mw_err *err) {
+  struct mw_extract x = {.kind = kind};
+  switch (kind) {
+    case MW_EXTRACT_PATH:
+      x.path = mw_path_new(argument, err);
+      if (x.path == NULL) return NULL;
+      break;
+    case MW_EXTRACT_LABEL:
+      if (argument.n == 0) {
+        mw_err_set(err, MW_EINVAL, "a label needs a key");
+        return NULL;
+      }
+      x.label = mw_xstrndup(argument.p, argument.n);
+      break;
+    case MW_EXTRACT_OWNER:
+      x.controller_only = mw_slice_is(argument, "controller");
+      if (argument.n > 0 && !x.controller_only) {
+        mw_err_set(err, MW_EINVAL, "an owner is \"\" (any) or \"controller\", not \"%s\"",
+                   mw_shown(argument).text);
+        return NULL;
+      }
+      break;
+  }
+  struct mw_extract *out = mw_xmalloc(sizeof *out);
+  *out = x;
+  return out;
+}
+
+void mw_extract_free(struct mw_extract *x) {
+  if (x == NULL) return;
+  mw_path_free(x->path);
+  mw_free(x->label);
+  mw_unpacker_free(x->own);
+  mw_free(x);
+}
+
+static int add_string(struct mw_slice raw, bool escaped, struct mw_values *out) {
+  if (!escaped) return mw_values_add(out, raw);
+  struct mw_buf text;
+  mw_buf_init(&text, raw.n);
+  int rc = mw_json_unescape(raw, &text);
+  if (rc == 0) rc = mw_values_add(out, mw_buf_slice(&text));
+  mw_buf_deinit(&text);
+  return rc;
+}
+
+// The value at c if it is a scalar; null, objects and arrays have no value.
+static int add_scalar(struct mw_json *c, struct mw_values *out) {
+  struct mw_slice text;
+  bool flag;
+  int rc;
+  switch (mw_json_peek(c)) {
+    case MW_JSON_STRING:
+      rc = mw_json_string(c, &text, &flag);
+      return rc < 0 ? rc : add_string(text, flag, out);
+    case MW_JSON_NUMBER:
+      rc = mw_json_number(c, &text, &flag);
+      return rc < 0 ? rc : mw_values_add(out, text);
+    case MW_JSON_TRUE:
+      return mw_values_add(out, MW_SLICE("true"));
+    case MW_JSON_FALSE:
+      return mw_values_add(out, MW_SLICE("false"));
+    default:
+      return 0;
+  }
+}
+
+struct visit {
+  struct mw_values *out;
+  int rc;
+};
+
+static bool on_value(void *ctx, struct mw_slice value) {
+  struct visit *v = ctx;
+  struct mw_json c = {value.p, value.p + value.n};
+  v->rc = add_scalar(&c, v->out);
+  return v->rc == 0;
+}
+
+static int path_values(const struct mw_extract *x, const struct mw_object *o,
+                       struct mw_unpacker *u, struct mw_values *out) {
+  struct mw_slice json = mw_object_json(o, u);
+  if (json.n == 0) return MW_EPARSE;
+  struct visit v = {.out = out};
+  int rc = mw_path_each(x->path, json, on_value, &v);
+  if (rc < 0) return rc;
+  return v.rc;
+}
+
+static int label_value(const struct mw_extract *x, const struct mw_object *o,
+                       struct mw_unpacker *u, struct mw_values *out) {
+  struct mw_slice value;
+  if (mw_object_label(o, u, mw_slice_str(x->label), &value) <= 0) return 0;
+  return mw_values_add(out, value);
+}
+
+// One element of ownerReferences.
+static int add_owner(struct mw_json *c, bool controller_only, struct mw_values *out) {
+  if (mw_json_peek(c) != MW_JSON_OBJECT) return mw_json_skip(c);
+  struct mw_slice key;
+  struct mw_slice uid = {0};
+  bool first = true, escaped, uid_escaped = false, controller = false;
+  int rc = mw_json_enter(c);
+  while (rc >= 0 && (rc = mw_json_member(c, &first, &key, &escaped)) > 0) {
+    enum mw_json_kind kind = mw_json_peek(c);
+    if (mw_slice_is(key, "controller")) controller = kind == MW_JSON_TRUE;
+    if (kind == MW_JSON_STRING && mw_slice_is(key, "uid")) {
+      rc = mw_json_string(c, &uid, &uid_escaped);
+    } else {
+      rc = mw_json_skip(c);
+    }
+  }
+  if (rc < 0 || uid.n == 0 || (controller_only && !controller)) return rc;
+  return add_string(uid, uid_escaped, out);
+}
+
+static int find_owners(struct mw_slice json, bool controller_only, struct mw_values *out) {
+  struct mw_json c = {json.p, json.p + json.n};
+  int rc = mw_object_metadata(&c, MW_SLICE("ownerReferences"));
+  if (rc <= 0) return rc;
+  enum mw_json_kind kind = mw_json_peek(&c);
+  if (kind != MW_JSON_ARRAY) return kind == MW_JSON_NONE ? MW_EPARSE : 0;
+  bool first = true;
+  rc = mw_json_enter(&c);
+  while (rc >= 0 && (rc = mw_json_element(&c, &first)) > 0) {
+    rc = add_owner(&c, controller_only, out);
+  }
+  return rc;
+}
+
+static int owner_uids(const struct mw_extract *x, const struct mw_object *o, struct mw_unpacker *u,
+                      struct mw_values *out) {
+  size_t before = out->count;
+  size_t all = mw_object_raw_size(o);
+  for (size_t want = OWNERS_WANT;; want = all) {
+    struct mw_slice json = mw_object_json_head(o, u, want);
+    int rc = json.n > 0 ? find_owners(json, x->controller_only, out) : MW_EPARSE;
+    if (rc >= 0 || rc == MW_ELIMIT || want >= all) return rc;
+    cut_values(out, before);
+  }
+}
+
+int mw_extract_values(struct mw_extract *x, const struct mw_object *o, struct mw_unpacker *u,
+                      struct mw_values *out) {
+  if (u == NULL) {
+    if (x->own == NULL) x->own = mw_unpacker_new();
+    u = x->own;
+  }
+  switch (x->kind) {
+    case MW_EXTRACT_PATH:
+      return path_values(x, o, u, out);
+    case MW_EXTRACT_LABEL:
+      return label_value(x, o, u, out);
+    case MW_EXTRACT_OWNER:
+      return owner_uids(x, o, u, out);
+  }
+  return MW_EINVAL;
+}
+
+// ---- predicates ----
+
+struct part {
+  struct mw_extract *extract;
+  struct mw_values values;  // none: any value will do
+  bool negate;
+};
+
+struct mw_predicate {
+  struct part *parts;
+  size_t count;
+  struct mw_selector *labels;  // NULL: any
+  char *ns;                    // NULL: any
+};
+
+struct mw_predicate *mw_predicate_new(void) { return mw_xcalloc(1, sizeof(struct mw_predicate)); }
+
+void mw_predicate_free(struct mw_predicate *p) {
+  if (p == NULL) return;
+  for (size_t i = 0; i < p->count; i++) {
+    mw_extract_free(p->parts[i].extract);
+    mw_values_deinit(&p->parts[i].values);
+  }
+  mw_free(p->parts);
+  mw_selector_free(p->labels);
+  mw_free(p->ns);
+  mw_free(p);
+}
+
+void mw_predicate_add(struct mw_predicate *p, const struct mw_predicate_part *part) {
+  p->parts = mw_xrealloc(p->parts, (p->count + 1) * sizeof *p->parts);
+  struct part *added = &p->parts[p->count++];
+  *added = (struct part){.extract = part->extract, .negate = part->negate};
+  mw_values_init(&added->values);
+  for (size_t i = 0; i < part->count; i++) mw_values_push(&added->values, part->values[i]);
+}
+
+void mw_predicate_set_labels(struct mw_predicate *p, struct mw_selector *s) {
+  mw_selector_free(p->labels);
+  p->labels = s;
+}
+
+void mw_predicate_set_ns(struct mw_predicate *p, struct mw_slice ns) {
+  mw_free(p->ns);
+  p->ns = ns.n > 0 ? mw_xstrndup(ns.p, ns.n) : NULL;
+}
+
+static bool share_a_value(const struct mw_values *a, const struct mw_values *b) {
+  for (size_t i = 0; i < a->count; i++) {
+    for (size_t j = 0; j < b->count; j++) {
+      if (mw_slice_eq(mw_values_get(a, i), mw_values_get(b, j))) return true;
+    }
+  }
+  return false;
+}
+
+static bool part_holds(const struct part *part, const struct mw_object *o, struct mw_unpacker *u,
+                       struct mw_values *scratch) {
+  mw_values_reset(scratch);
+  if (mw_extract_values(part->extract, o, u, scratch) < 0) return false;
+  bool found = part->values.count > 0 ? share_a_value(&part->values, scratch) : scratch->count > 0;
+  return found != part->negate;
+}
+
+bool mw_predicate_test(const struct mw_predicate *p, const struct mw_object *o,
+                       struct mw_unpacker *u) {
+  if (p->ns != NULL && !mw_slice_is(mw_object_ns(o), p->ns)) return false;
+  if (p->labels != NULL && !mw_selector_matches_object(p->labels, o, u)) return false;
+  if (p->count == 0) return true;
+  struct mw_values scratch;
+  mw_values_init(&scratch);
+  bool holds = true;
+  for (size_t i = 0; i < p->count && holds; i++) {
+    holds = part_holds(&p->parts[i], o, u, &scratch);
+  }
+  mw_values_deinit(&scratch);
+  return holds;
+}

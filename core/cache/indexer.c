@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store is a map of objects; each index (index.c) is told of every change. indexes[0] is
+// `namespace`. Every write goes through apply(), in which store, indexes and sums change together.
+#include "cache/indexer.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "cache/shown.h"
+
+struct mw_indexer {
+  struct mw_objmap store;
+  struct mw_index **indexes;
+  size_t index_count;
+  size_t object_bytes;
+  unsigned long long failures;
+  size_t rv_len;
+  char rv[MW_OBJECT_RV_MAX + 1];
+};
+
+struct mw_indexer *mw_indexer_new(void) {
+  struct mw_indexer *ix = mw_xcalloc(1, sizeof *ix);
+  mw_objmap_init(&ix->store);
+  ix->indexes = mw_xcalloc(1, sizeof(struct mw_index *));
+  ix->indexes[0] = mw_index_new(&(struct mw_index_spec){.name = "namespace"});
+  ix->index_count = 1;
+  return ix;
+}
+
+void mw_indexer_free(struct mw_indexer *ix) {
+  if (ix == NULL) return;
+  for (size_t i = 0; i < ix->index_count; i++) mw_index_free(ix->indexes[i]);
+  mw_free(ix->indexes);
+  mw_objmap_deinit(&ix->store);
+  mw_free(ix);
+}
+
+// ---- indexes ----
+
+static struct mw_index *find_index(const struct mw_indexer *ix, struct mw_slice name) {
+  for (size_t i = 0; i < ix->index_count; i++) {
+    if (mw_slice_eq(mw_index_name(ix->indexes[i]), name)) return ix->indexes[i];
+  }
+  return NULL;
+}
+
+static int no_index(struct mw_slice name, struct mw_err *err) {
+  return mw_err_set(err, MW_ENOTFOUND, "there is no index named \"%s\"", mw_shown(name).text);
+}
+
+// The first `count` specs of an addition, against the store and each other.
+static int check_name(const struct mw_indexer *ix, const struct mw_index_spec *specs, size_t i,
+                      struct mw_err *err) {
+  struct mw_slice name = mw_slice_str(specs[i].name);
+  if (name.n == 0 || specs[i].values == NULL) {
+    return mw_err_set(err, MW_EINVAL, "an index needs a name and a function");
+  }
+  bool clash = find_index(ix, name) != NULL;
+  for (size_t j = 0; j < i && !clash; j++) clash = mw_slice_is(name, specs[j].name);
+  if (!clash) return 0;
+  return mw_err_set(err, MW_EEXIST, "there is already an index named \"%s\"",
+                    mw_shown(name).text);
+}
+
+static int index_existing(const struct mw_indexer *ix, struct mw_index *x, struct mw_err *err) {
+  struct mw_object *o;
+  for (size_t cursor = 0; (o = mw_objmap_next(&ix->store, &cursor)) != NULL;) {
+    struct mw_err why = {0};
+    int rc = mw_index_update(x, NULL, o, &why);
+    if (rc == 0) continue;
+    return mw_err_set(err, rc, "index \"%s\" fails on \"%s\": %s",
+                      mw_shown(mw_index_name(x)).text, mw_shown(mw_object_key(o)).text,
+                      why.code != 0 ? why.message : mw_err_text(rc));
+  }
+  return 0;
+}
+
+int mw_indexer_add_indexes(struct mw_indexer *ix, const struct mw_index_spec *specs, size_t count,
+                           struct mw_err *err) {
+  int rc = 0;
+  for (size_t i = 0; i < count && rc == 0; i++) rc = check_name(ix, specs, i, err);
+  if (rc < 0) {
+    for (size_t i = 0; i < count; i++) {
+      if (specs[i].free_ctx != NULL) specs[i].free_ctx(specs[i].ctx);
+    }
+    return rc;
+  }
+  size_t had = ix->index_count;
+  ix->indexes = mw_xrealloc(ix->indexes, (had + count) * sizeof(struct mw_index *));
+  struct mw_index **added = ix->indexes + had;
+  for (size_t i = 0; i < count; i++) added[i] = mw_index_new(&specs[i]);
+  for (size_t i = 0; i < count && rc == 0; i++) rc = index_existing(ix, added[i], err);
+  if (rc == 0) {
+    ix->index_count = had + count;
+  } else {
+    for (size_t i = 0; i < count; i++) mw_index_free(added[i]);
+  }
+  return rc;
+}
+
+int mw_indexer_remove_index(struct mw_indexer *ix, struct mw_slice name, struct mw_err *err) {
+  struct mw_index *x = find_index(ix, name);
+  if (x == NULL) return no_index(name, err);
+  if (x == ix->indexes[0]) {
+    return mw_err_set(err, MW_EINVAL, "the index \"namespace\" cannot be removed");
+  }
+  size_t i = 1;
+  while (ix->indexes[i] != x) i++;
+  ix->index_count--;
+  memmove(&ix->indexes[i], &ix->indexes[i + 1], (ix->index_count - i) * sizeof ix->indexes[0]);
+  mw_index_free(x);
+  return 0;
+}
+
+void mw_indexer_each_index(const struct mw_indexer *ix, void (*cb)(void *ctx, struct mw_slice name),
+                           void *ctx) {
+  for (size_t i = 0; i < ix->index_count; i++) cb(ctx, mw_index_name(ix->indexes[i]));
+}
+
+// ---- writes ----
+
+// Says so the first time, then each time their number has doubled.
+static void report_failure(struct mw_indexer *ix, const struct mw_index *x,
+                           const struct mw_object *o, int rc, const struct mw_err *err) {
+  ix->failures++;
+  if ((ix->failures & (ix->failures - 1)) != 0) return;
+  mw_log(MW_LOG_WARN, "an index function failed; the object is not in that index",
+         MW_SLC("index", mw_index_name(x)), MW_SLC("key", mw_object_key(o)),
+         MW_STR("error", err->code != 0 ? err->message : mw_err_text(rc)),
+         MW_INT("failures", ix->failures));
+}
+
+// The store has changed from old to o (one may be NULL): the indexes and sums follow.
+static void apply(struct mw_indexer *ix, struct mw_object *old, struct mw_object *o) {
+  if (old == o) return;
+  if (old != NULL) ix->object_bytes -= mw_object_memory(old);
+  if (o != NULL) ix->object_bytes += mw_object_memory(o);
+  for (size_t i = 0; i < ix->index_count; i++) {
+    struct mw_err err;
+    err.code = 0;
+    int rc = mw_index_update(ix->indexes[i], old, o, &err);
+    if (rc < 0) report_failure(ix, ix->indexes[i], o, rc, &err);
+  }
+}
+
+static void set_rv(struct mw_indexer *ix, struct mw_slice rv) {
+  if (rv.n > MW_OBJECT_RV_MAX) return;
+  if (rv.n > 0) memcpy(ix->rv, rv.p, rv.n);
+  ix->rv_len = rv.n;
+}
+
+struct mw_object *mw_indexer_upsert(struct mw_indexer *ix, struct mw_object *o) {
+  struct mw_object *old = mw_objmap_set(&ix->store, o);
+  apply(ix, old, o);
+  struct mw_slice rv = mw_object_rv(o);
+  if (rv.n > 0) set_rv(ix, rv);
+  return old;
+}
+
+static struct mw_object *take(struct mw_indexer *ix, struct mw_slice key) {
+  struct mw_object *old = mw_objmap_del(&ix->store, key);
+  if (old != NULL) apply(ix, old, NULL);
+  return old;
+}
+
+struct mw_object *mw_indexer_remove(struct mw_indexer *ix, struct mw_slice key,
+                                    struct mw_slice rv) {
+  mw_object_trim();
+  struct mw_object *old = take(ix, key);
+  if (rv.n > 0) set_rv(ix, rv);
+  return old;
+}
+
+// Removes what is not in `listed`.
+static void sweep(struct mw_indexer *ix, const struct mw_objmap *listed,
+                  struct mw_object_list *gone) {
+  // All that is listed is stored, so equal sizes mean equal sets.
+  if (ix->store.count == listed->count) return;
+  size_t first = gone->n;
+  struct mw_object *o;
+  for (size_t cursor = 0; (o = mw_objmap_next(&ix->store, &cursor)) != NULL;) {
+    if (mw_objmap_get(listed, mw_object_key(o)) == NULL) mw_object_list_add(gone, o);
+  }
+  for (size_t i = first; i < gone->n; i++) {
+    mw_object_unref(take(ix, mw_object_key(gone->v[i])));
+  }
+}
+
+void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all,
+                        struct mw_slice rv, struct mw_object_list *olds,
+                        struct mw_object_list *gone) {
+  mw_object_trim();
+  bool was_empty = ix->store.count == 0;
+  struct mw_objmap listed;
+  mw_objmap_init(&listed);
+  if (was_empty) {
+    mw_objmap_reserve(&ix->store, all->n);
+  } else {
+    mw_objmap_reserve(&listed, all->n);
+  }
+  for (size_t i = 0; i < all->n; i++) {
+    if (!was_empty) mw_object_unref(mw_objmap_set(&listed, all->v[i]));
+    mw_object_list_give(olds, mw_indexer_upsert(ix, all->v[i]));
+  }
+  if (!was_empty) sweep(ix, &listed, gone);
+  mw_objmap_deinit(&listed);
+  set_rv(ix, rv);
+}
+
+void mw_indexer_set_rv(struct mw_indexer *ix, struct mw_slice rv) {
+  // Bookmarks come when the removed objects of a replace have long been released.
+  mw_object_trim();
+  set_rv(ix, rv);
+}
+
+// ---- reads ----
+
+struct mw_object *mw_indexer_get(const struct mw_indexer *ix, struct mw_slice key) {
+  return mw_objmap_get(&ix->store, key);
+}
+
+size_t mw_indexer_count(const struct mw_indexer *ix) { return ix->store.count; }
+
+struct mw_slice mw_indexer_rv(const struct mw_indexer *ix) { return mw_slice(ix->rv, ix->rv_len); }
+
+static void add_all(const struct mw_objmap *m, struct mw_object_list *out) {
+  struct mw_object *o;
+  for (size_t cursor = 0; (o = mw_objmap_next(m, &cursor)) != NULL;) mw_object_list_add(out, o);
+}
+
+void mw_indexer_list(const struct mw_indexer *ix, struct mw_slice ns,
+                     const struct mw_selector *selector, struct mw_unpacker *u,
+                     struct mw_object_list *out) {
+  if (selector != NULL && mw_selector_is_nothing(selector)) return;
+  const struct mw_objmap *m = ns.n > 0 ? mw_index_get(ix->indexes[0], ns) : &ix->store;
+  if (m == NULL) return;
+  if (selector == NULL || mw_selector_is_everything(selector)) {
+    add_all(m, out);
+    return;
+  }
+  struct mw_object *o;
+  for (size_t cursor = 0; (o = mw_objmap_next(m, &cursor)) != NULL;) {
+    if (mw_selector_matches_object(selector, o, u)) mw_object_list_add(out, o);
+  }
+}
+
+int mw_indexer_by_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,
+                        struct mw_object_list *out, struct mw_err *err) {
+  const struct mw_index *x = find_index(ix, index);
+  if (x == NULL) return no_index(index, err);
+  const struct mw_objmap *m = mw_index_get(x, value);
+  if (m != NULL) add_all(m, out);
+  return 0;
+}
+
+// Adds what is in m and was not added before.
+static void add_new(const struct mw_objmap *m, struct mw_objmap *seen,
+                    struct mw_object_list *out) {
+  struct mw_object *o;
+  for (size_t cursor = 0; (o = mw_objmap_next(m, &cursor)) != NULL;) {
+    if (mw_objmap_get(seen, mw_object_key(o)) != NULL) continue;
+    mw_object_unref(mw_objmap_set(seen, o));
+    mw_object_list_add(out, o);
+  }
+}
+
+int mw_indexer_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_object *o,
+                     struct mw_object_list *out, struct mw_err *err) {
+  const struct mw_index *x = find_index(ix, index);
+  if (x == NULL) return no_index(index, err);
+  struct mw_values values;
+  struct mw_objmap seen;
+  mw_values_init(&values);
+  mw_objmap_init(&seen);
+  int rc = mw_index_compute(x, o, &values, err);
+  for (size_t i = 0; i < values.count && rc == 0; i++) {
+    const struct mw_objmap *m = mw_index_get(x, mw_values_get(&values, i));
+    if (m == NULL) continue;
+    if (values.count == 1) {
+      add_all(m, out);
+    } else {
+      add_new(m, &seen, out);
+    }
+  }
+  mw_objmap_deinit(&seen);
+  mw_values_deinit(&values);
+  return rc;
+}
+
+static int order_keys(const void *a, const void *b) {
+  struct mw_slice x = mw_object_key(*(struct mw_object *const *)a);
+  struct mw_slice y = mw_object_key(*(struct mw_object *const *)b);
+  int d = memcmp(x.p, y.p, x.n < y.n ? x.n : y.n);
+  return d != 0 ? d : (x.n > y.n) - (x.n < y.n);
+}
+
+int mw_indexer_index_keys(const struct mw_indexer *ix, struct mw_slice index,
+                          struct mw_slice value, struct mw_values *out, struct mw_err *err) {
+  struct mw_object_list list = {0};
+  int rc = mw_indexer_by_index(ix, index, value, &list, err);
+  if (list.n > 1) qsort(list.v, list.n, sizeof list.v[0], order_keys);
+  for (size_t i = 0; i < list.n; i++) mw_values_push(out, mw_object_key(list.v[i]));
+  mw_object_list_deinit(&list);
+  return rc;
+}
+
+void mw_indexer_index_values(const struct mw_indexer *ix, struct mw_slice index,
+                             struct mw_values *out) {
+  const struct mw_index *x = find_index(ix, index);
+  if (x != NULL) mw_index_values(x, out);
+}
+
+void mw_indexer_stats(const struct mw_indexer *ix, struct mw_indexer_stats *out) {
+  *out = (struct mw_indexer_stats){.objects = ix->store.count,
+                                   .object_bytes = ix->object_bytes,
+                                   .map_bytes = mw_objmap_memory(&ix->store),
+                                   .index_failures = ix->failures};
+  for (size_t i = 0; i < ix->index_count; i++) out->map_bytes += mw_index_memory(ix->indexes[i]);
+}

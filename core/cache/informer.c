@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of an informer: new -> running -> stopping -> stopped, never back.
+//
+// Stopping goes down the data path: the source ends and closes the fifo, what is queued is applied,
+// the listeners are closed, and only then is it stopped (S-INF-05). `pins` keep the memory while
+// that is under way and while a loop callback is on the stack: it is freed when neither references
+// nor pins are left.
+#include "cache/informer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cache/applier.h"
+#include "cache/source.h"
+
+enum {
+  SLICE_NS = 4 * 1000 * 1000,
+  MANY_QUEUED = 10,             // S-RF-26: with more than that behind it,
+  SLOW_NS = 100 * 1000 * 1000,  // a batch that takes longer than this is told
+  NAME_ROOM = 600
+};
+static const uint64_t quiet_ns = 30ull * 1000 * 1000 * 1000;
+
+enum state {
+  NEW = 0,  // never ran
+  RUNNING,
+  STOPPING,  // the source ends, then the listeners
+  STOPPED    // the store stays readable
+};
+
+struct mw_informer {
+  unsigned refs;
+  unsigned pins;
+  enum state state;
+  bool started;  // stays true
+  unsigned users;
+  struct mw_loop *script;
+  char name[NAME_ROOM];
+  struct mw_source *source;
+  struct mw_indexer *indexer;
+  struct mw_processor *processor;
+  struct mw_applier *applier;
+  struct mw_delta_batch batch;  // being applied
+  bool drain_posted;
+  bool source_ended;  // it will not wake us again
+  bool closing;       // the processor has been told to close
+  bool synced;
+  double default_resync;
+  double check_period;
+  double min_resync;
+  char last_error[MW_ERR_MESSAGE_MAX];
+  uint64_t error_at;   // when it happened
+  uint64_t warned_at;  // when last_warning was logged
+  char last_warning[MW_ERR_MESSAGE_MAX];
+  mw_informer_error_cb on_error;
+  void *on_error_ctx;
+  void (*on_error_free)(void *);
+  mw_loop_cb on_change;
+  void *on_change_ctx;
+  mw_loop_cb on_stopped;
+  void *on_stopped_ctx;
+};
+
+static void set_state(struct mw_informer *inf, enum state state) {
+  static const char *const names[] = {"new", "running", "stopping", "stopped"};
+  mw_log(MW_LOG_DEBUG, "informer", MW_STR("resource", inf->name), MW_STR("from", names[inf->state]),
+         MW_STR("to", names[state]));
+  inf->state = state;
+}
+
+static void destroy(struct mw_informer *inf) {
+  mw_source_free(inf->source);
+  mw_applier_free(inf->applier);
+  mw_processor_free(inf->processor);
+  mw_indexer_free(inf->indexer);
+  if (inf->on_error_free != NULL) inf->on_error_free(inf->on_error_ctx);
+  mw_live_add(MW_LIVE_INFORMER, -1);
+  mw_free(inf);
+}
+
+static void pin(struct mw_informer *inf) { inf->pins++; }
+
+static void unpin(struct mw_informer *inf) {
+  if (--inf->pins == 0 && inf->refs == 0) destroy(inf);
+}
+
+static void changed(struct mw_informer *inf) {
+  if (inf->on_change != NULL) inf->on_change(inf->on_change_ctx);
+}
+
+// Stopping.
+
+static void on_listeners_closed(void *ctx) {
+  struct mw_informer *inf = ctx;
+  set_state(inf, STOPPED);
+  changed(inf);
+  if (inf->on_stopped != NULL) inf->on_stopped(inf->on_stopped_ctx);
+  unpin(inf);
+}
+
+static void close_listeners(struct mw_informer *inf) {
+  if (inf->closing) return;
+  inf->closing = true;
+  mw_processor_close(inf->processor, on_listeners_closed, inf);
+}
+
+void mw_informer_shutdown(struct mw_informer *inf) {
+  if (inf->state >= STOPPING) return;
+  if (inf->state == NEW) pin(inf);  // a running one has been pinned since its start
+  bool ran = inf->state == RUNNING;
+  set_state(inf, STOPPING);
+  inf->users = 0;
+  if (ran) {
+    mw_source_stop(inf->source);
+  } else {
+    close_listeners(inf);
+  }
+}
+
+// Deltas.
+
+static void warn_if_slow(struct mw_informer *inf, uint64_t since, size_t count) {
+  uint64_t took = mw_clock_now() - since;
+  size_t left = mw_delta_fifo_depth(mw_source_fifo(inf->source));
+  if (took < SLOW_NS || left <= MANY_QUEUED) return;
+  mw_log(MW_LOG_WARN, "applying events is slow", MW_STR("resource", inf->name),
+         MW_NUM("seconds", (double)took / 1e9), MW_INT("events", count), MW_INT("queued", left));
+}
+
+// Applies the batch at hand; false when its time was over first.
+static bool apply(struct mw_informer *inf, uint64_t deadline) {
+  struct mw_delta_batch *batch = &inf->batch;
+  uint64_t since = mw_clock_now();
+  uint64_t newest = batch->deltas[batch->count - 1].queued_at;
+  size_t count = batch->count;
+  if (!mw_applier_run(inf->applier, batch, deadline)) return false;
+  mw_delta_fifo_done(mw_source_fifo(inf->source), batch);
+  if (newest > inf->error_at) inf->last_error[0] = '\0';
+  warn_if_slow(inf, since, count);
+  if (!inf->synced && mw_delta_fifo_has_synced(mw_source_fifo(inf->source))) {
+    inf->synced = true;
+    mw_log(MW_LOG_DEBUG, "synced", MW_STR("resource", inf->name),
+           MW_INT("objects", mw_indexer_count(inf->indexer)));
+    mw_processor_set_synced(inf->processor);
+    changed(inf);
+  }
+  return true;
+}
+
+static void drain_again(void *arg);
+
+static void drain(struct mw_informer *inf) {
+  if (inf->drain_posted) return;
+  struct mw_delta_fifo *fifo = mw_source_fifo(inf->source);
+  uint64_t deadline = mw_clock_now() + SLICE_NS;
+  while (inf->batch.count > 0 || mw_delta_fifo_pop(fifo, &inf->batch) > 0) {
+    bool done = apply(inf, deadline);
+    if (done && mw_clock_now() < deadline) continue;
+    inf->drain_posted = true;
+    mw_loop_post(inf->script, drain_again, inf);
+    return;
+  }
+  if (inf->source_ended) close_listeners(inf);
+}
+
+static void drain_again(void *arg) {
+  struct mw_informer *inf = arg;
+  inf->drain_posted = false;
+  pin(inf);
+  drain(inf);
+  unpin(inf);
+}
+
+// What the source reports.
+
+static void on_wake(void *ctx) {
+  struct mw_informer *inf = ctx;
+  pin(inf);
+  drain(inf);
+  unpin(inf);
+}
+
+static void on_source_stopped(void *ctx) {
+  struct mw_informer *inf = ctx;
+  pin(inf);
+  inf->source_ended = true;
+  drain(inf);
+  unpin(inf);
+}
+
+static void on_watching(void *ctx) { ((struct mw_informer *)ctx)->last_error[0] = '\0'; }
+
+// An outage says the same again and again: once in a while is enough for people.
+static enum mw_log_level level_of(struct mw_informer *inf, const struct mw_err *err) {
+  if (err->code == MW_EEXPIRED) return MW_LOG_DEBUG;
+  uint64_t now = mw_clock_now();
+  bool same = strcmp(inf->last_warning, err->message) == 0;
+  if (same && now - inf->warned_at < quiet_ns) return MW_LOG_DEBUG;
+  snprintf(inf->last_warning, sizeof inf->last_warning, "%s", err->message);
+  inf->warned_at = now;
+  return MW_LOG_WARN;
+}
+
+static void on_source_error(void *ctx, enum mw_error_place place, const struct mw_err *err,
+                            const char *again, uint64_t at) {
+  static const char *const places[] = {
+      [MW_PLACE_LIST] = "list failed",
+      [MW_PLACE_STREAM_LIST] = "streaming list failed",
+      [MW_PLACE_WATCH_OPEN] = "watch could not be opened",
+      [MW_PLACE_WATCH] = "watch failed",
+  };
+  struct mw_informer *inf = ctx;
+  if (inf->state != RUNNING) return;
+  pin(inf);
+  snprintf(inf->last_error, sizeof inf->last_error, "%s", err->message);
+  inf->error_at = at;
+  mw_log(level_of(inf, err), places[place], MW_STR("resource", inf->name),
+         MW_STR("error", err->message), MW_STR("code", mw_err_name(err->code)),
+         MW_STR("next", again));
+  if (inf->on_error != NULL) inf->on_error(inf->on_error_ctx, place, err, again);
+  unpin(inf);
+}
+
+static void on_processor_change(void *ctx) {
+  struct mw_informer *inf = ctx;
+  pin(inf);
+  changed(inf);
+  unpin(inf);
+}
+
+// The interface.
+
+struct mw_informer *mw_informer_new(const struct mw_runtime *runtime,
+                                    const struct mw_informer_config *config) {
+  struct mw_informer *inf = mw_xcalloc(1, sizeof *inf);
+  struct mw_source_callbacks callbacks = {on_wake, on_source_error, on_watching, on_source_stopped,
+                                          inf};
+  inf->refs = 1;
+  inf->script = runtime->script;
+  mw_resource_name(&config->reflector.resource, inf->name, sizeof inf->name);
+  inf->source = mw_source_new(runtime, config, &callbacks);
+  inf->indexer = mw_indexer_new();
+  inf->processor = mw_processor_new(runtime->script);
+  inf->applier = mw_applier_new(inf->indexer, inf->processor, inf->name);
+  inf->default_resync = inf->check_period = config->reflector.resync;
+  inf->min_resync = config->min_resync > 0 ? config->min_resync : 1;
+  mw_processor_on_change(inf->processor, on_processor_change, inf);
+  mw_live_add(MW_LIVE_INFORMER, 1);
+  return inf;
+}
+
+struct mw_informer *mw_informer_ref(struct mw_informer *inf) {
+  inf->refs++;
+  return inf;
+}
+
+void mw_informer_unref(struct mw_informer *inf) {
+  assert(inf->refs > 0);
+  if (--inf->refs > 0) return;
+  pin(inf);
+  mw_informer_shutdown(inf);
+  unpin(inf);
+}
+
+int mw_informer_identity(const struct mw_informer_config *config, struct mw_buf *out) {
+  const struct mw_reflector_config *r = &config->reflector;
+  char name[NAME_ROOM];
+  mw_resource_name(&r->resource, name, sizeof name);
+  struct mw_slice projection =
+      mw_projection_text(config->projection != NULL    ? config->projection
+                         : config->keep_managed_fields ? mw_projection_all()
+                                                       : mw_projection_default());
+  return mw_buf_printf(out, "%s\n%s\n%s\n%s\n%s\n%.*s\n%s", name, r->ns != NULL ? r->ns : "",
+                       r->query != NULL ? r->query : "", r->metadata_only ? "metadata" : "whole",
+                       mw_endpoint_identity(config->endpoint), MW_SLICE_ARGS(projection),
+                       config->variant != NULL ? config->variant : "");
+}
+
+const char *mw_informer_name(const struct mw_informer *inf) { return inf->name; }
+
+static int refuse(const struct mw_informer *inf, struct mw_err *err, const char *what) {
+  return mw_err_set(err, MW_ESTATE, "%s: the informer of %s %s", what, inf->name,
+                    inf->state >= STOPPING ? "has been stopped" : "is already running");
+}
+
+int mw_informer_start(struct mw_informer *inf, struct mw_err *err) {
+  if (inf->state >= STOPPING) return refuse(inf, err, "cannot start");
+  inf->users++;
+  if (inf->state == RUNNING) return 0;
+  pin(inf);
+  set_state(inf, RUNNING);
+  inf->started = true;
+  mw_source_start(inf->source, inf->check_period);
+  return 0;
+}
+
+void mw_informer_stop(struct mw_informer *inf) {
+  if (inf->users > 0 && --inf->users == 0) mw_informer_shutdown(inf);
+}
+
+bool mw_informer_is_started(const struct mw_informer *inf) { return inf->started; }
+bool mw_informer_is_stopping(const struct mw_informer *inf) { return inf->state >= STOPPING; }
+bool mw_informer_is_stopped(const struct mw_informer *inf) { return inf->state == STOPPED; }
+bool mw_informer_has_synced(const struct mw_informer *inf) { return inf->synced; }
+
+int mw_informer_set_transform(struct mw_informer *inf, mw_transform_cb cb, void *ctx,
+                              void (*free_ctx)(void *), struct mw_err *err) {
+  if (inf->state != NEW) return refuse(inf, err, "cannot set a transform");
+  mw_applier_set_transform(inf->applier, cb, ctx, free_ctx);
+  return 0;
+}
+
+int mw_informer_set_error_handler(struct mw_informer *inf, mw_informer_error_cb cb, void *ctx,
+                                  void (*free_ctx)(void *), struct mw_err *err) {
+  if (inf->state != NEW) return refuse(inf, err, "cannot set an error handler");
+  if (inf->on_error_free != NULL) inf->on_error_free(inf->on_error_ctx);
+  inf->on_error = cb;
+  inf->on_error_ctx = ctx;
+  inf->on_error_free = free_ctx;
+  return 0;
+}
+
+static void warn_resync(const struct mw_informer *inf, const char *handler, const char *why,
+                        double asked, double period) {
+  mw_log(MW_LOG_WARN, why, MW_STR("resource", inf->name), MW_STR("handler", handler),
+         MW_NUM("asked", asked), MW_NUM("period", period));
+}
+
+// The effective period of a listener, which may lower the check period (S-INF-40..43).
+static double choose_resync(struct mw_informer *inf, const char *handler, double asked) {
+  double period = asked < 0 ? inf->default_resync : asked;
+  if (period <= 0) return 0;
+  if (period < inf->min_resync) {
+    warn_resync(inf, handler, "resync period too small, raised", period, inf->min_resync);
+    period = inf->min_resync;
+  }
+  if (inf->check_period <= 0) {
+    warn_resync(inf, handler, "the informer does not resync, neither will the handler", period, 0);
+    return 0;
+  }
+  if (period >= inf->check_period) return period;
+  if (inf->state == NEW) {
+    inf->check_period = period;
+    return period;
+  }
+  warn_resync(inf, handler, "resync period below that of the running informer, raised", period,
+              inf->check_period);
+  return inf->check_period;
+}
+
+struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
+                                             const struct mw_listener_config *config, double resync,
+                                             bool replay, struct mw_err *err) {
+  if (inf->state >= STOPPING) {
+    refuse(inf, err, "cannot add a handler");
+    return NULL;
+  }
+  struct mw_listener_config chosen = *config;
+  chosen.resync = choose_resync(inf, config->name, resync);
+  struct mw_listener *l = mw_processor_add(inf->processor, &chosen);
+  if (!replay) return l;
+  struct mw_object_list all = {0};
+  mw_indexer_list(inf->indexer, mw_slice("", 0), NULL, NULL, &all);
+  for (size_t i = 0; i < all.n; i++) mw_listener_replay(l, all.v[i]);
+  mw_object_list_deinit(&all);
+  return l;
+}
+
+int mw_informer_add_indexes(struct mw_informer *inf, const struct mw_index_spec *specs,
+                            size_t count, struct mw_err *err) {
+  if (inf->state < STOPPING) return mw_indexer_add_indexes(inf->indexer, specs, count, err);
+  for (size_t i = 0; i < count; i++) {
+    if (specs[i].free_ctx != NULL) specs[i].free_ctx(specs[i].ctx);
+  }
+  return refuse(inf, err, "cannot add an index");
+}
+
+struct mw_indexer *mw_informer_indexer(struct mw_informer *inf) {
+  return inf->indexer;
+}
+
+void mw_informer_on_change(struct mw_informer *inf, mw_loop_cb cb, void *ctx) {
+  inf->on_change = cb;
+  inf->on_change_ctx = ctx;
+}
+
+void mw_informer_on_stopped(struct mw_informer *inf, mw_loop_cb cb, void *ctx) {
+  inf->on_stopped = cb;
+  inf->on_stopped_ctx = ctx;
+}
+
+void mw_informer_stats(struct mw_informer *inf, struct mw_informer_stats *out) {
+  struct mw_delta_fifo *fifo = mw_source_fifo(inf->source);
+  mw_source_stats(inf->source, &out->reflector);
+  mw_indexer_stats(inf->indexer, &out->store);
+  out->queued = mw_delta_fifo_depth(fifo);
+  out->coalesced = mw_delta_fifo_coalesced(fifo);
+  out->process_errors = mw_applier_errors(inf->applier);
+  out->deltas = mw_applier_deltas(inf->applier);
+  snprintf(out->last_error, sizeof out->last_error, "%s", inf->last_error);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/call.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "script/sched.h"
+#include "script/watchdog.h"
+
+// [value] -> [value, text]: whatever __tostring does, it does in here.
+static int to_text(lua_State *L) {
+  if (luaL_callmeta(L, 1, "__tostring") && lua_isstring(L, -1)) {
+    lua_tostring(L, -1);
+    return 1;
+  }
+  lua_pushfstring(L, "(an error value of type %s)", luaL_typename(L, 1));
+  return 1;
+}
+
+const char *mw_script_error_text(struct lua_State *L, int idx) {
+  if (idx < 0 && idx > LUA_REGISTRYINDEX) idx = lua_gettop(L) + 1 + idx;
+  if (lua_type(L, idx) == LUA_TSTRING || lua_type(L, idx) == LUA_TNUMBER) {
+    lua_pushvalue(L, idx);
+  } else {
+    lua_pushcfunction(L, to_text);
+    lua_pushvalue(L, idx);
+    if (lua_pcall(L, 1, 1, 0) != 0) {
+      lua_pop(L, 1);
+      lua_pushfstring(L, "(an error value of type %s, whose __tostring failed)",
+                      luaL_typename(L, idx));
+    }
+  }
+  return lua_tostring(L, -1);
+}
+
+// The message handler: the stack is still there.
+static int explain(lua_State *L) {
+  const char *text = mw_script_error_text(L, 1);
+  luaL_traceback(L, L, text, 1);
+  return 1;
+}
+
+int mw_script_call(struct lua_State *L, int nargs, int nresults, struct mw_err *err) {
+  int base = lua_gettop(L) - nargs;
+  if (!lua_checkstack(L, 8)) {
+    lua_settop(L, base - 1);
+    return mw_err_set(err, MW_ELIMIT, "the Lua stack is full");
+  }
+  struct mw_watchdog *w = mw_watchdog_of(L);
+  struct mw_nesting before = mw_sched_nesting(L);
+  lua_pushcfunction(L, explain);
+  lua_insert(L, base);
+  mw_watchdog_enter(w, "callback");
+  int rc = lua_pcall(L, nargs, nresults, base);
+  mw_watchdog_leave(w);
+  mw_sched_set_nesting(L, before);
+  lua_remove(L, base);
+  if (rc == 0) return 0;
+  // Without a handler's run (out of memory) the value may be anything.
+  const char *text = lua_tostring(L, -1);
+  int code = mw_err_set(err, MW_ESCRIPT, "%s", text != NULL ? text : "unknown error");
+  lua_settop(L, base - 1);
+  return code;
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two threads, one lock. The script's thread takes it at the edges of a slice, the watchdog's
+// whenever it is awake; hooks are set and removed only under it, and set only while a slice runs.
+//
+// LuaJIT's hooks are per state, not per coroutine, and setting one from another thread is what its
+// own interrupt handler does: the interpreter looks at the dispatch table at its next instruction.
+#include "script/watchdog.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { STACK_ROOM = 2048 };
+
+static const uint64_t warn_interval = 5000000000;  // nanoseconds between two warnings
+
+enum stage {
+  STAGE_QUIET = 0,  // within warn_after
+  STAGE_WARNED,     // past it: the hook that takes the stack is set, or has run
+  STAGE_KILLED,     // past kill_after: the hook that raises is set
+};
+
+struct mw_watchdog {
+  lua_State *L;
+  uint64_t warn_ns, kill_ns;
+  bool warn_only;
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+  int depth;              // script thread only
+  uint64_t last_warning;  // script thread only
+  char stack[STACK_ROOM]; // script thread only: where the slice was at warn_after
+  // Under the lock.
+  bool active, asleep, stop, hooked;
+  enum stage stage;
+  uint64_t began;
+  const char *what;
+};
+
+static char registry_key;
+
+struct mw_watchdog *mw_watchdog_of(struct lua_State *L) {
+  lua_pushlightuserdata(L, &registry_key);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  struct mw_watchdog *w = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return w;
+}
+
+static void kill_hook(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  struct mw_watchdog *w = mw_watchdog_of(L);
+  double budget = w != NULL ? (double)w->kill_ns / 1e9 : 0;
+  luaL_error(L, "cpu budget exceeded: %s ran for more than %f s without awaiting",
+             w != NULL ? w->what : "script", budget);
+}
+
+static void unhook(struct mw_watchdog *w) {
+  if (w->hooked) lua_sethook(w->L, NULL, 0, 0);
+  w->hooked = false;
+}
+
+static void warn_hook(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  struct mw_watchdog *w = mw_watchdog_of(L);
+  if (w == NULL) return;
+  pthread_mutex_lock(&w->lock);
+  if (w->stage == STAGE_WARNED) unhook(w);
+  pthread_mutex_unlock(&w->lock);
+  luaL_traceback(L, L, NULL, 0);
+  const char *text = lua_tostring(L, -1);
+  snprintf(w->stack, sizeof w->stack, "%s", text);
+  lua_pop(L, 1);
+}
+
+static void set_hook(struct mw_watchdog *w, lua_Hook hook) {
+  if (w->warn_only) return;
+  w->hooked = true;
+  lua_sethook(w->L, hook, LUA_MASKCOUNT | LUA_MASKLINE, 1);
+}
+
+static void wait_until(struct mw_watchdog *w, uint64_t when) {
+  struct timespec ts = {.tv_sec = (time_t)(when / 1000000000),
+                        .tv_nsec = (long)(when % 1000000000)};
+  pthread_cond_timedwait(&w->wake, &w->lock, &ts);
+}
+
+// One look at the slice that runs. Under the lock.
+static void look(struct mw_watchdog *w, uint64_t now) {
+  uint64_t due = w->began + (w->stage == STAGE_QUIET ? w->warn_ns : w->kill_ns);
+  if (w->stage == STAGE_KILLED) {
+    wait_until(w, now + w->kill_ns);
+  } else if (now < due) {
+    wait_until(w, due);
+  } else if (w->stage == STAGE_QUIET) {
+    w->stage = STAGE_WARNED;
+    set_hook(w, warn_hook);
+  } else {
+    w->stage = STAGE_KILLED;
+    set_hook(w, kill_hook);
+  }
+}
+
+static void *thread_main(void *arg) {
+  struct mw_watchdog *w = arg;
+  pthread_setname_np(pthread_self(), "watchdog");
+  pthread_mutex_lock(&w->lock);
+  uint64_t seen = 0;  // the slice of the last look
+  while (!w->stop) {
+    uint64_t now = mw_clock_now();
+    if (w->active) {
+      seen = w->began;
+      look(w, now);
+    } else if (seen != w->began) {
+      // A slice came and went: more may follow, so stay up rather than be woken for each.
+      seen = w->began;
+      wait_until(w, now + w->warn_ns);
+    } else {
+      w->asleep = true;
+      pthread_cond_wait(&w->wake, &w->lock);
+      w->asleep = false;
+    }
+  }
+  pthread_mutex_unlock(&w->lock);
+  return NULL;
+}
+
+static uint64_t nanoseconds(double seconds, double otherwise) {
+  return (uint64_t)((seconds > 0 ? seconds : otherwise) * 1e9);
+}
+
+static void register_as(lua_State *L, struct mw_watchdog *w) {
+  lua_pushlightuserdata(L, &registry_key);
+  if (w != NULL) {
+    lua_pushlightuserdata(L, w);
+  } else {
+    lua_pushnil(L);
+  }
+  lua_rawset(L, LUA_REGISTRYINDEX);
+}
+
+struct mw_watchdog *mw_watchdog_new(struct lua_State *L, const struct mw_watchdog_config *config) {
+  struct mw_watchdog *w = mw_xcalloc(1, sizeof *w);
+  w->L = L;
+  w->warn_ns = nanoseconds(config->warn_after, 0.05);
+  w->kill_ns = nanoseconds(config->kill_after, 1);
+  w->warn_only = config->warn_only;
+  pthread_mutex_init(&w->lock, NULL);
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&w->wake, &attr);
+  pthread_condattr_destroy(&attr);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  int rc = pthread_create(&w->thread, NULL, thread_main, w);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (rc != 0) {
+    fprintf(stderr, "moonwatch: cannot create a thread: %s\n", strerror(rc));
+    abort();
+  }
+  register_as(L, w);
+  return w;
+}
+
+void mw_watchdog_free(struct mw_watchdog *w) {
+  if (w == NULL) return;
+  pthread_mutex_lock(&w->lock);
+  w->stop = true;
+  pthread_cond_signal(&w->wake);
+  pthread_mutex_unlock(&w->lock);
+  pthread_join(w->thread, NULL);
+  register_as(w->L, NULL);
+  pthread_cond_destroy(&w->wake);
+  pthread_mutex_destroy(&w->lock);
+  mw_free(w);
+}
+
+void mw_watchdog_enter(struct mw_watchdog *w, const char *what) {
+  if (w == NULL || w->depth++ > 0) return;
+  pthread_mutex_lock(&w->lock);
+  w->active = true;
+  w->stage = STAGE_QUIET;
+  w->began = mw_clock_now();
+  w->what = what;
+  if (w->asleep) pthread_cond_signal(&w->wake);
+  pthread_mutex_unlock(&w->lock);
+}
+
+// Rate-limited: a script that is slow is slow all the time.
+static void report_slow(struct mw_watchdog *w, const char *what, uint64_t now, uint64_t began) {
+  if (w->last_warning == 0 || now - w->last_warning >= warn_interval) {
+    w->last_warning = now;
+    mw_log(MW_LOG_WARN, "script ran long without awaiting", MW_STR("task", what),
+           MW_NUM("seconds", (double)(now - began) / 1e9), MW_STR("stack", w->stack));
+  }
+  w->stack[0] = '\0';
+}
+
+void mw_watchdog_leave(struct mw_watchdog *w) {
+  if (w == NULL || --w->depth > 0) return;
+  pthread_mutex_lock(&w->lock);
+  w->active = false;
+  unhook(w);
+  bool slow = w->stage != STAGE_QUIET;
+  uint64_t began = w->began;
+  pthread_mutex_unlock(&w->lock);
+  if (slow) report_slow(w, w->what, mw_clock_now(), began);
+}
