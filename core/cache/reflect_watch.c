@@ -32,7 +32,7 @@ bool mw_reflect_window_allows(struct mw_reflect_window *w, double budget, uint64
   if (w->first == 0 || now - w->last >= (uint64_t)WINDOW_QUIET * NANOS) w->first = now;
   w->last = now;
   if (budget <= 0) return false;
-  if ((double)(now - w->first) * 1e-9 <= budget) return true;
+  if ((double)(now - w->first) <= budget * NANOS) return true;
   *w = (struct mw_reflect_window){0};
   return false;
 }

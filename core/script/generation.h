@@ -15,10 +15,15 @@
 struct lua_State;
 struct mw_generation;
 struct mw_host;
+struct mw_signal;
+
+// Puts what scripts get (kube._core and the embedded modules) into a new state. May raise.
+typedef void (*mw_state_open_cb)(struct lua_State *L);
 
 struct mw_generation_config {
-  const char *path;  // the entry file
-  bool jit;          // off by default: compiled code cannot be interrupted
+  const char *path;       // the entry file
+  mw_state_open_cb open;  // the bindings; they are above this directory
+  bool jit;               // off by default: compiled code cannot be interrupted
 };
 
 // A fresh state with the libraries a script may use, `kube` and nothing else. The script's own
@@ -31,8 +36,15 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
 int mw_generation_load(struct mw_generation *g, struct mw_err *err);
 void mw_generation_commit(struct mw_generation *g);
 bool mw_generation_is_loading(const struct mw_generation *g);
-// Runs cb(ctx) now, or at commit while loading.
+// Runs cb(ctx) now, or at commit while loading; never when the load fails, so what ctx points to
+// must be owned elsewhere too.
 void mw_generation_defer(struct mw_generation *g, mw_loop_cb cb, void *ctx);
+// The same for the Lua function on top of L, which it pops. An error in it ends the run as one in
+// the entry file would, except when not loading: then it is raised.
+void mw_generation_defer_function(struct mw_generation *g, struct lua_State *L);
+// An await function that suspends the main task until commit: kube._task calls it before any other
+// await while loading. what is for messages.
+int mw_generation_park(struct mw_generation *g, struct lua_State *L, const char *what);
 
 // Things that belong to a generation and must end before its state closes. close is called once,
 // in reverse order of adding, when the generation stops; it must lead to mw_generation_drop, now
@@ -40,6 +52,7 @@ void mw_generation_defer(struct mw_generation *g, mw_loop_cb cb, void *ctx);
 struct mw_owned {
   struct mw_owned *prev, *next;
   void (*close)(struct mw_owned *o);
+  bool passive;  // does not keep the generation running by itself
 };
 void mw_generation_own(struct mw_generation *g, struct mw_owned *o);
 void mw_generation_drop(struct mw_generation *g, struct mw_owned *o);
@@ -49,9 +62,15 @@ bool mw_generation_is_busy(const struct mw_generation *g);
 // Something that tasks may be waiting for has changed (an informer synced, stopped...): wakes those
 // who wait on the generation's own signal (kube._core.task.changed()), from the loop.
 void mw_generation_changed(struct mw_generation *g);
+struct mw_signal *mw_generation_signal(struct mw_generation *g);
 
-// Cancels the tasks, closes what is owned; done is called from the loop when all is gone. Tasks
-// that do not end within grace seconds are abandoned, with a log line each.
+// Pops the function on top of L: it is called, protected and unable to await, when the generation
+// begins to stop.
+void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L);
+
+// Cancels the tasks, closes what is owned; done is called from the loop when all is gone, or after
+// grace seconds with a log line about what is left. (A cancelled task cannot await any more, so it
+// ends within its time slice.)
 void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx);
 // After stop reported done.
 void mw_generation_free(struct mw_generation *g);

@@ -9,6 +9,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,9 +60,12 @@ struct mw_watchdog *mw_watchdog_of(struct lua_State *L) {
 static void kill_hook(lua_State *L, lua_Debug *ar) {
   (void)ar;
   struct mw_watchdog *w = mw_watchdog_of(L);
-  double budget = w != NULL ? (double)w->kill_ns / 1e9 : 0;
-  luaL_error(L, "cpu budget exceeded: %s ran for more than %f s without awaiting",
-             w != NULL ? w->what : "script", budget);
+  if (w == NULL) return;
+  luaL_where(L, 0);
+  lua_pushfstring(L, "cpu budget exceeded: %s ran for more than %f s without awaiting", w->what,
+                  (double)w->kill_ns / 1e9);
+  lua_concat(L, 2);
+  lua_error(L);
 }
 
 static void unhook(struct mw_watchdog *w) {

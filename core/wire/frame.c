@@ -51,17 +51,22 @@ static inline uint64_t equal(__m128i x, char c) {
   return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8(c)));
 }
 
+static inline void classify16(struct masks *m, const char *p, int at) {
+  __m128i x = _mm_loadu_si128((const __m128i *)(p + at));
+  // '[' and '{' differ in one bit, and so do ']' and '}'.
+  __m128i folded = _mm_or_si128(x, _mm_set1_epi8(0x20));
+  m->quote |= equal(x, '"') << at;
+  m->backslash |= equal(x, '\\') << at;
+  m->open |= equal(folded, '{') << at;
+  m->close |= equal(folded, '}') << at;
+}
+
 static inline struct masks classify(const char *p) {
   struct masks m = {0};
-  for (int i = 0; i < 4; i++) {
-    __m128i x = _mm_loadu_si128((const __m128i *)(p + 16 * i));
-    // '[' and '{' differ in one bit, and so do ']' and '}'.
-    __m128i folded = _mm_or_si128(x, _mm_set1_epi8(0x20));
-    m.quote |= equal(x, '"') << (16 * i);
-    m.backslash |= equal(x, '\\') << (16 * i);
-    m.open |= equal(folded, '{') << (16 * i);
-    m.close |= equal(folded, '}') << (16 * i);
-  }
+  classify16(&m, p, 0);
+  classify16(&m, p, 16);
+  classify16(&m, p, 32);
+  classify16(&m, p, 48);
   return m;
 }
 

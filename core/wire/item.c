@@ -363,8 +363,8 @@ static int visit(struct mw_item_scanner *s, const struct mw_projection_node *nod
   }
 }
 
-static int add_default(struct mw_buf *front, const char *key, struct mw_slice value) {
-  int rc = mw_buf_printf(front, "\"%s\":", key);
+static int add_default(struct mw_buf *front, struct mw_slice key, struct mw_slice value) {
+  int rc = mw_buf_add(front, key.p, key.n);
   if (rc == 0) rc = mw_json_quote(value, front);
   return rc == 0 ? mw_buf_add(front, ",", 1) : rc;
 }
@@ -375,9 +375,9 @@ static int put_defaults(struct mw_item_scanner *s, const struct mw_item_defaults
                         size_t *start) {
   mw_buf_reset(&s->front);
   int rc = 0;
-  if (!s->has_kind && d->kind.n > 0) rc = add_default(&s->front, "kind", d->kind);
+  if (!s->has_kind && d->kind.n > 0) rc = add_default(&s->front, MW_SLICE("\"kind\":"), d->kind);
   if (rc == 0 && !s->has_api_version && d->api_version.n > 0) {
-    rc = add_default(&s->front, "apiVersion", d->api_version);
+    rc = add_default(&s->front, MW_SLICE("\"apiVersion\":"), d->api_version);
   }
   if (rc < 0 || s->front.n == 0) return rc;
   size_t n = s->front.n;

@@ -101,29 +101,53 @@ size_t mw_utf8_sequence(const char *s, const char *end) {
   return n;
 }
 
+// The first byte from p on that is not plain text: a quote, a backslash, control or not ASCII.
+#ifdef __SSE2__
+// Bytes are classified 64 at a time, ahead of the cursor: the next stop is then a shift and a bit
+// scan away, whereas a comparison per string would make each string wait for the one before.
+static inline uint64_t stops16(const char *p) {
+  __m128i x = _mm_loadu_si128((const __m128i *)p);
+  __m128i quote = _mm_cmpeq_epi8(x, _mm_set1_epi8('"'));
+  __m128i backslash = _mm_cmpeq_epi8(x, _mm_set1_epi8('\\'));
+  // The signed comparison catches control characters and every byte from 0x80 on.
+  __m128i other = _mm_cmplt_epi8(x, _mm_set1_epi8(0x20));
+  return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), other));
+}
+
+static inline uint64_t stops64(const char *p) {
+  return stops16(p) | stops16(p + 16) << 16 | stops16(p + 32) << 32 | stops16(p + 48) << 48;
+}
+
+// The last block: what is behind the end counts as a stop.
+static uint64_t stops_tail(const char *p, const char *end) {
+  char block[64] = {0};
+  memcpy(block, p, (size_t)(end - p));
+  return stops64(block);
+}
+
+static inline const char *plain_run(struct mw_walk *w, const char *p) {
+  for (;;) {
+    uintptr_t at = (uintptr_t)p - (uintptr_t)w->block;
+    if (__builtin_expect(at < 64, 1)) {
+      uint64_t stops = w->stops >> at;
+      if (__builtin_expect(stops != 0, 1)) return p + __builtin_ctzll(stops);
+      p = w->block + 64;
+    }
+    if (p >= w->end) return w->end;
+    w->block = p;
+    w->stops = w->end - p >= 64 ? stops64(p) : stops_tail(p, w->end);
+  }
+}
+#else
 static inline bool is_plain(char c) {
   return (signed char)c >= 0x20 && c != '"' && c != '\\';
 }
 
-// The first byte from p on that is not plain text: a quote, a backslash, control or not ASCII.
-static inline const char *plain_run(const char *p, const char *end) {
-#ifdef __SSE2__
-  const __m128i quote = _mm_set1_epi8('"');
-  const __m128i backslash = _mm_set1_epi8('\\');
-  const __m128i blank = _mm_set1_epi8(0x20);
-  while (end - p >= 16) {
-    __m128i x = _mm_loadu_si128((const __m128i *)p);
-    // The signed comparison catches control characters and every byte from 0x80 on.
-    __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(x, quote), _mm_cmpeq_epi8(x, backslash)),
-                               _mm_cmplt_epi8(x, blank));
-    unsigned mask = (unsigned)_mm_movemask_epi8(hit);
-    if (mask != 0) return p + __builtin_ctz(mask);
-    p += 16;
-  }
-#endif
-  while (p < end && is_plain(*p)) p++;
+static const char *plain_run(struct mw_walk *w, const char *p) {
+  while (p < w->end && is_plain(*p)) p++;
   return p;
 }
+#endif
 
 static inline bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
@@ -148,7 +172,7 @@ static const char *escape(struct mw_walk *w, const char *p) {
 // p stands in a string, at something that is not plain. Behind its closing quote, or NULL.
 static const char *string_rest(struct mw_walk *w, const char *p) {
   const char *end = w->end;
-  for (;; p = plain_run(p, end)) {
+  for (;; p = plain_run(w, p)) {
     if (p == end) {
       expected(w, p, NULL);
       return NULL;
@@ -173,7 +197,7 @@ static const char *string_rest(struct mw_walk *w, const char *p) {
 
 // p stands behind the opening quote. Behind the closing one, or NULL.
 static inline const char *string(struct mw_walk *w, const char *p) {
-  p = plain_run(p, w->end);
+  p = plain_run(w, p);
   if (__builtin_expect(p < w->end && *p == '"', 1)) return p + 1;
   return string_rest(w, p);
 }
@@ -322,7 +346,7 @@ int mw_walk_string(struct mw_walk *w, struct mw_slice *raw, bool *escaped) {
   const char *p = w->p;
   if (p == w->end || *p != '"') return expected(w, p, "expected a string");
   const char *from = ++p;
-  p = plain_run(p, w->end);
+  p = plain_run(w, p);
   *escaped = false;
   if (p == w->end || *p != '"') {
     const char *special = p;

@@ -22,12 +22,14 @@ enum mw_fault {
 };
 
 struct mw_walk {
-  const char *p;    // the next byte; on an error, the offending one
-  const char *end;  // never read at or behind it
-  const char *run;  // accepted but not yet copied: [run, p)
-  char *out;        // where the copy goes on; NULL: validate only
+  const char *p;      // the next byte; on an error, the offending one
+  const char *end;    // never read at or behind it
+  const char *run;    // accepted but not yet copied: [run, p)
+  char *out;          // where the copy goes on; NULL: validate only
+  const char *block;  // the 64 bytes that `stops` is for; NULL at first
+  uint64_t stops;     // one bit per byte where plain text ends
   enum mw_fault fault;
-  const char *why;  // on an error: what was expected
+  const char *why;    // on an error: what was expected
 };
 
 // Records the fault at p and returns its code: MW_ELIMIT or MW_EPARSE.

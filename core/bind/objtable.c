@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lazy object tables. A lazy table holds, under a hidden key, the box of its object; a root and
+// its sections share one box. What was served is noted there bit by bit, so that a field that a
+// script set to nil does not come back. A completed table is an ordinary one: the hidden key is
+// gone and the metatable is that of kube.object.
+//
+// The bytes of the object read last stay unpacked; only this file unpacks into that memory. While a
+// value is being decoded from it, finalizers may run: those of boxes only let go of objects.
+//
+// Invariants: a lazy table has the hidden key and the metatable of its part. Each bit of `served`
+// is set after its value is in the table, so a table whose completion ran out of memory is still a
+// valid lazy one.
+#include "bind/objtable.h"
+
+#include <stdint.h>
+
+#include "bind/codec_internal.h"
+#include "bind/objtable_internal.h"
+#include "cache/object.h"
+#include "wire/json.h"
+#include "wire/pack.h"
+
+enum {
+  SECTIONS = 7,      // members of a root that are lazy; further ones are decoded at once
+  SERVED_BITS = 64,  // a member beyond is not tracked: reading it completes its table
+  ROOT = 0,
+};
+
+static const char hidden_key = 0;  // their addresses are the keys
+static const char state_key = 0;
+
+struct part {
+  uint64_t served;  // one bit per member, in document order
+  uint32_t offset;  // of the '{' in the JSON
+  bool missed;      // a key was looked for in vain
+  bool metadata;
+};
+
+struct box {
+  struct objtable *state;
+  struct mw_object *object;  // +1
+  unsigned sections;         // in use: part[1] to part[sections]
+  struct part part[1 + SECTIONS];
+};
+
+struct objtable {
+  const void *lazy_mt[1 + SECTIONS];  // lua_topointer() of the metatables
+  struct mw_unpacker *unpacker;       // for `current` alone
+  struct mw_unpacker *lent;           // for everybody else; NULL until asked for
+  struct box *current;                // whose bytes are unpacked
+  struct mw_slice json;
+  bool detecting;
+};
+
+static struct objtable *state_of(lua_State *L) {
+  lua_pushlightuserdata(L, (void *)&state_key);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  struct objtable *state = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return state;
+}
+
+void mw_objtable_slot(lua_State *L, int slot) {
+  lua_pushlightuserdata(L, (void *)&state_key);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  lua_getfenv(L, -1);
+  lua_rawgeti(L, -1, slot);  // [state, env, value]
+  lua_replace(L, -3);
+  lua_pop(L, 1);
+}
+
+// The box of the lazy table at idx, NULL for any other table. Any table may be asked.
+static struct box *box_of(lua_State *L, int idx) {
+  lua_pushlightuserdata(L, (void *)&hidden_key);
+  lua_rawget(L, idx);
+  struct box *box = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return box;
+}
+
+// Which part of its box the lazy table at idx is; -1 when its metatable was taken from it.
+static int part_of(lua_State *L, int idx, const struct objtable *state) {
+  if (!lua_getmetatable(L, idx)) return -1;
+  const void *mt = lua_topointer(L, -1);
+  lua_pop(L, 1);
+  for (int i = 0; i <= SECTIONS; i++) {
+    if (mt == state->lazy_mt[i]) return i;
+  }
+  return -1;
+}
+
+static int box_gc(lua_State *L) {
+  struct box *box = lua_touserdata(L, 1);
+  if (box->state->current == box) box->state->current = NULL;
+  mw_object_unref(box->object);
+  box->object = NULL;
+  return 0;
+}
+
+static int state_gc(lua_State *L) {
+  struct objtable *state = lua_touserdata(L, 1);
+  state->current = NULL;
+  mw_unpacker_free(state->unpacker);
+  mw_unpacker_free(state->lent);
+  state->unpacker = NULL;
+  state->lent = NULL;
+  return 0;
+}
+
+// The JSON of the box's object; p is NULL when it cannot be unpacked.
+static struct mw_slice json_of(struct box *box) {
+  struct objtable *state = box->state;
+  if (state->current == box) return state->json;
+  state->json = mw_object_json(box->object, state->unpacker);
+  state->current = state->json.p != NULL ? box : NULL;
+  return state->json;
+}
+
+// Makes table `part` of the box at stack index `box_idx` and pushes it.
+static void push_lazy(lua_State *L, int box_idx, int part) {
+  lua_createtable(L, 0, 4);
+  lua_pushlightuserdata(L, (void *)&hidden_key);
+  lua_pushvalue(L, box_idx);
+  lua_rawset(L, -3);
+  mw_objtable_slot(L, MW_OBJTABLE_LAZY + part);
+  lua_setmetatable(L, -2);
+}
+
+// The reading of one part: the cursor walks over its members.
+struct walk {
+  lua_State *L;
+  int table;  // stack index
+  int part;
+  struct box *box;
+  struct mw_slice json;
+  struct mw_json c;
+  struct mw_slice key;  // of the member at hand, raw
+  bool escaped;
+  bool first;
+  unsigned member;  // number of the member at hand
+};
+
+// False when the object cannot be unpacked.
+static bool walk_begin(struct walk *w, lua_State *L, int table, int part, struct box *box) {
+  *w = (struct walk){.L = L, .table = table, .part = part, .box = box, .first = true};
+  w->json = json_of(box);
+  if (w->json.p == NULL) return false;
+  w->c = (struct mw_json){w->json.p + box->part[part].offset, w->json.p + w->json.n};
+  w->member = (unsigned)-1;
+  return mw_json_enter(&w->c) == 0;
+}
+
+static int walk_next(struct walk *w) {
+  w->member++;
+  return mw_json_member(&w->c, &w->first, &w->key, &w->escaped);
+}
+
+static bool is_served(const struct walk *w) {
+  return w->member < SERVED_BITS && (w->box->part[w->part].served >> w->member & 1) != 0;
+}
+
+// Pushes the section at the cursor, which stays there.
+static void push_section(struct walk *w) {
+  lua_State *L = w->L;
+  struct box *box = w->box;
+  int part = (int)box->sections + 1;
+  box->part[part] = (struct part){
+      .offset = (uint32_t)(w->c.p - w->json.p),
+      .metadata = mw_slice_is(w->key, "metadata"),
+  };
+  lua_pushlightuserdata(L, (void *)&hidden_key);
+  lua_rawget(L, w->table);
+  push_lazy(L, lua_gettop(L), part);
+  lua_remove(L, -2);
+  box->sections++;
+}
+
+// Pushes the value at the cursor. The cursor may stay in front of it.
+static int push_member(struct walk *w, bool consume) {
+  bool section = w->part == ROOT && w->box->sections < SECTIONS;
+  if (!section || mw_json_peek(&w->c) != MW_JSON_OBJECT) return mw_codec_read(w->L, &w->c);
+  push_section(w);
+  int rc = consume ? mw_json_skip(&w->c) : 0;
+  if (rc < 0) lua_pop(w->L, 1);
+  return rc;
+}
+
+// Stores key and value, the two on top, and notes it.
+static void serve(struct walk *w) {
+  lua_rawset(w->L, w->table);
+  if (w->member < SERVED_BITS) w->box->part[w->part].served |= (uint64_t)1 << w->member;
+}
+
+// The table becomes an ordinary one.
+static void seal(lua_State *L, int table, int part) {
+  if (part == ROOT) {
+    mw_objtable_slot(L, MW_OBJTABLE_COMPLETED);
+    lua_pushvalue(L, table);
+    lua_pushlightuserdata(L, (void *)&hidden_key);
+    lua_rawget(L, table);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+  }
+  lua_pushvalue(L, table);
+  mw_codec_mark(L, MW_CODEC_OBJECT);
+  lua_pushlightuserdata(L, (void *)&hidden_key);
+  lua_pushnil(L);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
+// Decodes all members that were not served. False when the object's bytes are damaged.
+static bool complete(lua_State *L, int table, int part, struct box *box) {
+  struct walk w;
+  if (!walk_begin(&w, L, table, part, box)) return false;
+  int rc;
+  while ((rc = walk_next(&w)) > 0) {
+    if (is_served(&w)) {
+      if (mw_json_skip(&w.c) < 0) return false;
+      continue;
+    }
+    if (mw_codec_push_string(L, w.key, w.escaped) < 0) return false;
+    if (push_member(&w, true) < 0) {
+      lua_pop(L, 1);
+      return false;
+    }
+    serve(&w);
+  }
+  if (rc == 0) seal(L, table, part);
+  return rc == 0;
+}
+
+static int damaged(lua_State *L, const struct box *box) {
+  struct mw_slice key = mw_object_key(box->object);
+  return luaL_error(L, "object '%s' cannot be unpacked: its bytes in memory are damaged",
+                    lua_pushlstring(L, key.p, key.n) ? "" : lua_tostring(L, -1));
+}
+
+// Finds the member named by the string at key_idx: 1 found, 0 absent, -1 only completing can tell.
+static int find(struct walk *w, int key_idx) {
+  struct mw_slice key;
+  key.p = lua_tolstring(w->L, key_idx, &key.n);
+  int rc;
+  while ((rc = walk_next(w)) > 0) {
+    if (w->escaped || w->member >= SERVED_BITS) return -1;
+    if (mw_slice_eq(w->key, key)) return 1;
+    rc = mw_json_skip(&w->c);
+    if (rc < 0) return -1;
+  }
+  return rc;
+}
+
+// The fields that many ask for and few objects have, answered without a look at the JSON.
+static bool is_surely_absent(lua_State *L, const struct box *box, int part) {
+  if (!box->part[part].metadata || mw_object_deleting(box->object)) return false;
+  size_t n;
+  const char *key = lua_tolstring(L, 2, &n);
+  return mw_slice_eq(mw_slice(key, n), MW_SLICE("deletionTimestamp"));
+}
+
+// __index of a lazy table: [table, key]. The second miss completes the table: whoever asks for
+// what is not there will ask again.
+static int lazy_index(lua_State *L) {
+  struct box *box = box_of(L, 1);
+  if (box == NULL || lua_type(L, 2) != LUA_TSTRING) return 0;
+  int part = (int)lua_tointeger(L, lua_upvalueindex(1));
+  struct part *p = &box->part[part];
+  if (is_surely_absent(L, box, part)) return 0;
+  struct walk w;
+  int found = -1;
+  if (!p->missed) {
+    if (!walk_begin(&w, L, 1, part, box)) return damaged(L, box);
+    found = find(&w, 2);
+  }
+  if (found == 0) p->missed = true;
+  if (found == 0 || (found > 0 && is_served(&w))) return 0;
+  if (found < 0) {
+    if (!complete(L, 1, part, box)) return damaged(L, box);
+    lua_settop(L, 2);
+    lua_rawget(L, 1);
+    return 1;
+  }
+  lua_settop(L, 2);
+  if (push_member(&w, false) < 0) return damaged(L, box);
+  lua_pushvalue(L, 2);
+  lua_pushvalue(L, 3);
+  serve(&w);
+  return 1;
+}
+
+// __newindex: [table, key, value].
+static int lazy_newindex(lua_State *L) {
+  struct box *box = box_of(L, 1);
+  int part = (int)lua_tointeger(L, lua_upvalueindex(1));
+  if (box != NULL && !complete(L, 1, part, box)) return damaged(L, box);
+  lua_settop(L, 3);
+  lua_rawset(L, 1);
+  return 0;
+}
+
+void mw_objtable_complete(lua_State *L, int idx) {
+  if (lua_type(L, idx) != LUA_TTABLE) return;
+  luaL_checkstack(L, 12, NULL);
+  idx = mw_absindex(L, idx);
+  struct box *box = box_of(L, idx);
+  if (box == NULL) return;
+  int part = part_of(L, idx, box->state);
+  if (part >= 0) complete(L, idx, part, box);
+}
+
+// The box of the root table at idx, completed or not; NULL for any other value.
+static struct box *root_box(lua_State *L, int idx) {
+  if (lua_type(L, idx) != LUA_TTABLE) return NULL;
+  idx = mw_absindex(L, idx);
+  struct box *box = box_of(L, idx);
+  if (box != NULL) return part_of(L, idx, box->state) == ROOT ? box : NULL;
+  mw_objtable_slot(L, MW_OBJTABLE_COMPLETED);
+  lua_pushvalue(L, idx);
+  lua_rawget(L, -2);
+  box = lua_touserdata(L, -1);
+  lua_pop(L, 2);
+  return box;
+}
+
+struct mw_object *mw_objtable_object(lua_State *L, int idx) {
+  struct box *box = root_box(L, idx);
+  return box != NULL ? box->object : NULL;
+}
+
+struct mw_slice mw_objtable_json(lua_State *L, int idx) {
+  struct box *box = root_box(L, idx);
+  return box != NULL ? json_of(box) : (struct mw_slice){NULL, 0};
+}
+
+bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json) {
+  struct box *box = box_of(L, idx);
+  if (box == NULL || box->part[ROOT].served != 0 || part_of(L, idx, box->state) != ROOT) {
+    return false;
+  }
+  *json = json_of(box);
+  return json->p != NULL;
+}
+
+// Pushes a new box for o, and o's root table above it.
+static void push_new(lua_State *L, struct mw_object *o, struct objtable *state) {
+  struct box *box = lua_newuserdata(L, sizeof *box);
+  *box = (struct box){.state = state};
+  mw_objtable_slot(L, MW_OBJTABLE_BOX);
+  lua_setmetatable(L, -2);
+  box->object = mw_object_ref(o);
+  push_lazy(L, lua_gettop(L), ROOT);
+}
+
+// Remembers the root table on top for the mutation detector.
+static void watch(lua_State *L, struct box *box) {
+  if (box == NULL) return;
+  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
+  lua_pushvalue(L, -2);
+  lua_pushboolean(L, 1);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
+void mw_objtable_push(lua_State *L, struct mw_object *o) {
+  luaL_checkstack(L, 12, NULL);
+  struct objtable *state = state_of(L);
+  mw_objtable_slot(L, MW_OBJTABLE_MEMO);
+  lua_pushlightuserdata(L, o);
+  lua_rawget(L, -2);  // [memo, table or nil]
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    push_new(L, o, state);  // [memo, box, table]
+    lua_remove(L, -2);
+    lua_pushlightuserdata(L, o);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, -4);
+  }
+  lua_remove(L, -2);
+  if (state->detecting) watch(L, root_box(L, -1));
+}
+
+struct mw_unpacker *mw_objtable_unpacker(lua_State *L) {
+  struct objtable *state = state_of(L);
+  if (state->lent == NULL) state->lent = mw_unpacker_new();
+  return state->lent;
+}
+
+void mw_objtable_detect(lua_State *L, bool on) { state_of(L)->detecting = on; }
+
+// A new table into slot `slot` of the environment on top; mode is that of __mode or NULL.
+static void add_table(lua_State *L, int slot, const char *mode) {
+  lua_newtable(L);
+  if (mode != NULL) {
+    lua_createtable(L, 0, 1);
+    lua_pushstring(L, mode);
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+  }
+  lua_rawseti(L, -2, slot);
+}
+
+// A metatable with one finalizer.
+static void push_finalizer(lua_State *L, lua_CFunction gc) {
+  lua_createtable(L, 0, 2);
+  lua_pushcfunction(L, gc);
+  lua_setfield(L, -2, "__gc");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+}
+
+// The metatable of lazy tables of one part, into the environment on top.
+static const void *add_lazy(lua_State *L, int part) {
+  lua_createtable(L, 0, 2);
+  lua_pushinteger(L, part);
+  lua_pushcclosure(L, lazy_index, 1);
+  lua_setfield(L, -2, "__index");
+  lua_pushinteger(L, part);
+  lua_pushcclosure(L, lazy_newindex, 1);
+  lua_setfield(L, -2, "__newindex");
+  const void *identity = lua_topointer(L, -1);
+  lua_rawseti(L, -2, MW_OBJTABLE_LAZY + part);
+  return identity;
+}
+
+void mw_objtable_open(lua_State *L) {
+  if (state_of(L) != NULL) return;
+  luaL_checkstack(L, 12, NULL);
+  mw_codec_open(L);
+  struct objtable *state = lua_newuserdata(L, sizeof *state);
+  *state = (struct objtable){0};
+  push_finalizer(L, state_gc);
+  lua_setmetatable(L, -2);
+  state->unpacker = mw_unpacker_new();
+  lua_createtable(L, MW_OBJTABLE_LAZY + SECTIONS, 0);  // [state, env]
+  add_table(L, MW_OBJTABLE_MEMO, "v");
+  add_table(L, MW_OBJTABLE_COMPLETED, "k");
+  add_table(L, MW_OBJTABLE_WATCHED, NULL);
+  add_table(L, MW_OBJTABLE_AGED, "k");
+  push_finalizer(L, box_gc);
+  lua_rawseti(L, -2, MW_OBJTABLE_BOX);
+  for (int part = 0; part <= SECTIONS; part++) state->lazy_mt[part] = add_lazy(L, part);
+  lua_setfenv(L, -2);
+  lua_pushlightuserdata(L, (void *)&state_key);
+  lua_insert(L, -2);
+  lua_rawset(L, LUA_REGISTRYINDEX);
+  mw_objtable_wrap(L);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/env.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <string.h>
+
+#include "script/embedded.h"
+#include "script/sched.h"
+
+void mw_env_open(struct lua_State *L) {
+  luaL_openlibs(L);
+  static const char *const optional[] = {"cjson", "cjson.safe"};
+  for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++) {
+    lua_getglobal(L, "require");
+    lua_pushstring(L, optional[i]);
+    lua_pcall(L, 1, 0, 0);
+    lua_settop(L, 0);
+  }
+}
+
+static int nest(lua_State *L) {
+  mw_sched_nest(L);
+  return 0;
+}
+
+static int unnest(lua_State *L) {
+  mw_sched_unnest(L);
+  return 0;
+}
+
+static int owns_stack(lua_State *L) {
+  lua_pushboolean(L, mw_sched_owns_stack(L));
+  return 1;
+}
+
+static const struct mw_embedded *find(const char *module) {
+  for (const struct mw_embedded *e = mw_embedded_lua; e->module != NULL; e++)
+    if (strcmp(e->module, module) == 0) return e;
+  return NULL;
+}
+
+void mw_env_restrict(struct lua_State *L, const char *path) {
+  static const luaL_Reg functions[] = {
+      {"nest", nest}, {"unnest", unnest}, {"owns_stack", owns_stack}, {NULL, NULL}};
+  const struct mw_embedded *e = find("kube._env");
+  if (e == NULL) luaL_error(L, "the module kube._env is not part of this build");
+  if (luaL_loadbufferx(L, e->source, e->size, e->chunk, "t") != 0) lua_error(L);
+  lua_createtable(L, 0, 5);  // [chunk, host]
+  for (const luaL_Reg *f = functions; f->name != NULL; f++) {
+    lua_pushcfunction(L, f->func);
+    lua_setfield(L, -2, f->name);
+  }
+  lua_pushlightuserdata(L, mw_sched_tag());
+  lua_setfield(L, -2, "tag");
+  lua_pushstring(L, path);
+  lua_setfield(L, -2, "path");
+  lua_call(L, 1, 0);
+}

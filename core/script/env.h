@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a script finds in its state: the libraries it may use, and nothing that reaches past the
+// host (lua/kube/_env.lua says which). This keeps mistakes in, not attackers.
+#pragma once
+
+struct lua_State;
+
+// In two steps, since the bindings need all of Lua to set themselves up. Both raise.
+// All libraries, and lua-cjson where it is installed.
+void mw_env_open(struct lua_State *L);
+// Takes away what scripts do not get. path is the entry file: `require` looks beside it.
+void mw_env_restrict(struct lua_State *L, const char *path);

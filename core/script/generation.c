@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Life: new -> load (the main task runs to its first await, where kube._task parks it) -> commit
+// (what was deferred, then the main task goes on) -> stop -> free. A load that failed goes to stop
+// directly.
+//
+// Stopping waits for three things that end in their own time: tasks, owned things, and posts that
+// still hold a pointer into here. `finish` looks at all of them.
+#include "script/generation.h"
+
+#include <assert.h>
+#include <lauxlib.h>
+#include <lua.h>
+#include <luajit.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "script/call.h"
+#include "script/env.h"
+#include "script/host.h"
+#include "script/ref.h"
+#include "script/sched.h"
+#include "script/signal.h"
+#include "script/watchdog.h"
+
+struct deferred {
+  mw_loop_cb cb;  // NULL: the function `ref`
+  void *ctx;
+  int ref;
+};
+
+struct mw_generation {
+  struct mw_host *host;
+  struct mw_loop *loop;
+  lua_State *L;
+  struct mw_watchdog *watchdog;
+  struct mw_sched *sched;
+  struct mw_signal *changed;
+  char *path;
+  mw_state_open_cb open;
+  bool loading;
+  struct mw_task *parked;     // the main task, waiting for commit
+  struct mw_err *load_error;  // while loading: where the main task's failure goes
+  struct deferred *deferred;
+  size_t deferred_count, deferred_cap;
+  int *on_stop;
+  size_t on_stop_count, on_stop_cap;
+  struct mw_owned owned;    // head of a circular list
+  struct mw_owned closing;  // likewise: close was called
+  size_t active;            // owned and not passive, in either list
+  bool stopping, finish_posted;
+  struct mw_timer *grace;
+  mw_loop_cb done;
+  void *done_ctx;
+};
+
+static char registry_key;
+
+static void list_init(struct mw_owned *head) { head->prev = head->next = head; }
+
+static void list_add(struct mw_owned *head, struct mw_owned *o) {
+  o->prev = head->prev;
+  o->next = head;
+  o->prev->next = o;
+  head->prev = o;
+}
+
+static void list_del(struct mw_owned *o) {
+  o->prev->next = o->next;
+  o->next->prev = o->prev;
+  o->prev = o->next = NULL;
+}
+
+static bool list_empty(const struct mw_owned *head) { return head->next == head; }
+
+static void on_idle(void *arg) {
+  struct mw_generation *g = arg;
+  mw_host_poke(g->host);
+}
+
+static int open_state(lua_State *L) {
+  struct mw_generation *g = lua_touserdata(L, 1);
+  lua_settop(L, 0);
+  mw_env_open(L);
+  g->open(L);
+  lua_settop(L, 0);
+  mw_env_restrict(L, g->path);
+  return 0;
+}
+
+static void register_as(lua_State *L, struct mw_generation *g) {
+  lua_pushlightuserdata(L, &registry_key);
+  lua_pushlightuserdata(L, g);
+  lua_rawset(L, LUA_REGISTRYINDEX);
+}
+
+struct mw_generation *mw_generation_new(struct mw_host *host,
+                                        const struct mw_generation_config *config,
+                                        struct mw_err *err) {
+  struct mw_generation *g = mw_xcalloc(1, sizeof *g);
+  g->host = host;
+  g->loop = mw_host_loop(host);
+  g->path = mw_xstrdup(config->path);
+  g->open = config->open;
+  g->loading = true;
+  list_init(&g->owned);
+  list_init(&g->closing);
+  g->L = luaL_newstate();
+  if (g->L == NULL) {
+    fprintf(stderr, "moonwatch: out of memory\n");
+    abort();
+  }
+  if (!config->jit) luaJIT_setmode(g->L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+  register_as(g->L, g);
+  g->watchdog =
+      mw_watchdog_new(g->L, &(struct mw_watchdog_config){.warn_only = config->jit});
+  g->sched = mw_sched_new(g->loop, g->L);
+  g->changed = mw_signal_new(g->loop);
+  mw_sched_on_idle(g->sched, on_idle, g);
+  if (lua_cpcall(g->L, open_state, g) != 0) {
+    mw_err_set(err, MW_ESCRIPT, "%s", mw_script_error_text(g->L, -1));
+    mw_generation_free(g);
+    return NULL;
+  }
+  // Opening the libraries turns the compiler on again.
+  if (!config->jit) luaJIT_setmode(g->L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+  return g;
+}
+
+static void main_ended(void *ctx, struct lua_State *L, const char *report, bool cancelled) {
+  (void)L;
+  struct mw_generation *g = ctx;
+  if (report == NULL || cancelled) return;
+  if (g->load_error != NULL) {
+    mw_err_set(g->load_error, MW_ESCRIPT, "%s", report);
+  } else {
+    mw_host_failed(g->host, report);
+  }
+}
+
+int mw_generation_load(struct mw_generation *g, struct mw_err *err) {
+  struct mw_err failure = {.code = 0};
+  if (luaL_loadfilex(g->L, g->path, "t") != 0) {
+    mw_err_set(&failure, MW_ESCRIPT, "%s", lua_tostring(g->L, -1));
+    lua_pop(g->L, 1);
+  } else {
+    g->load_error = &failure;
+    mw_task_start(g->sched, g->L, 0, "main", main_ended, g);
+    g->load_error = NULL;
+  }
+  if (failure.code == 0) return 0;
+  return mw_err_set(err, failure.code, "%s", failure.message);
+}
+
+int mw_generation_park(struct mw_generation *g, struct lua_State *L, const char *what) {
+  struct mw_task *t = mw_task_check(L, what);
+  if (t == NULL) return 2;
+  g->parked = t;
+  return mw_task_await(L, t, NULL, NULL);
+}
+
+static void run_function(struct mw_generation *g, int *ref) {
+  struct mw_err err;
+  mw_luaref_push(g->L, *ref);
+  mw_luaref_drop(g->L, ref);
+  if (mw_script_call(g->L, 0, 0, &err) < 0) mw_host_failed(g->host, err.message);
+}
+
+void mw_generation_commit(struct mw_generation *g) {
+  assert(g->loading);
+  g->loading = false;
+  for (size_t i = 0; i < g->deferred_count; i++) {
+    struct deferred *d = &g->deferred[i];
+    if (d->cb != NULL) {
+      d->cb(d->ctx);
+    } else {
+      run_function(g, &d->ref);
+    }
+  }
+  g->deferred_count = 0;
+  struct mw_task *t = g->parked;
+  g->parked = NULL;
+  if (t == NULL) return;
+  lua_pushboolean(mw_task_stack(t), 1);
+  mw_task_wake(t, 1);
+}
+
+bool mw_generation_is_loading(const struct mw_generation *g) { return g->loading; }
+
+static void push_deferred(struct mw_generation *g, struct deferred d) {
+  if (g->deferred_count == g->deferred_cap) {
+    g->deferred_cap = g->deferred_cap > 0 ? g->deferred_cap * 2 : 16;
+    g->deferred = mw_xrealloc(g->deferred, g->deferred_cap * sizeof *g->deferred);
+  }
+  g->deferred[g->deferred_count++] = d;
+}
+
+void mw_generation_defer(struct mw_generation *g, mw_loop_cb cb, void *ctx) {
+  if (g->loading) {
+    push_deferred(g, (struct deferred){cb, ctx, MW_LUAREF_NONE});
+  } else {
+    cb(ctx);
+  }
+}
+
+void mw_generation_defer_function(struct mw_generation *g, struct lua_State *L) {
+  if (g->loading) {
+    push_deferred(g, (struct deferred){NULL, NULL, mw_luaref_take(L)});
+  } else {
+    lua_call(L, 0, 0);
+  }
+}
+
+void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L) {
+  if (g->on_stop_count == g->on_stop_cap) {
+    g->on_stop_cap = g->on_stop_cap > 0 ? g->on_stop_cap * 2 : 4;
+    g->on_stop = mw_xrealloc(g->on_stop, g->on_stop_cap * sizeof *g->on_stop);
+  }
+  g->on_stop[g->on_stop_count++] = mw_luaref_take(L);
+}
+
+static void post_finish(struct mw_generation *g);
+
+void mw_generation_own(struct mw_generation *g, struct mw_owned *o) {
+  list_add(&g->owned, o);
+  if (!o->passive) g->active++;
+  if (g->stopping) post_finish(g);
+  mw_host_poke(g->host);
+}
+
+void mw_generation_drop(struct mw_generation *g, struct mw_owned *o) {
+  list_del(o);
+  if (!o->passive) g->active--;
+  if (g->stopping) post_finish(g);
+  mw_host_poke(g->host);
+}
+
+bool mw_generation_is_busy(const struct mw_generation *g) {
+  return g->active > 0 || mw_sched_task_count(g->sched) > 0;
+}
+
+void mw_generation_changed(struct mw_generation *g) {
+  mw_signal_fire(g->changed);
+  mw_host_poke(g->host);
+}
+
+struct mw_signal *mw_generation_signal(struct mw_generation *g) { return g->changed; }
+
+static void run_on_stop(struct mw_generation *g) {
+  for (size_t i = 0; i < g->on_stop_count; i++) {
+    struct mw_err err;
+    mw_luaref_push(g->L, g->on_stop[i]);
+    mw_luaref_drop(g->L, &g->on_stop[i]);
+    if (mw_script_call(g->L, 0, 0, &err) < 0)
+      mw_log(MW_LOG_ERROR, "a function for the end of the script failed",
+             MW_STR("error", err.message));
+  }
+  g->on_stop_count = 0;
+}
+
+static void close_owned(struct mw_generation *g) {
+  while (!list_empty(&g->owned)) {
+    struct mw_owned *o = g->owned.prev;
+    list_del(o);
+    list_add(&g->closing, o);
+    o->close(o);
+  }
+}
+
+static void end_stop(struct mw_generation *g) {
+  mw_timer_cancel(&g->grace);
+  mw_loop_cb done = g->done;
+  g->done = NULL;
+  lua_gc(g->L, LUA_GCCOLLECT, 0);
+  done(g->done_ctx);
+}
+
+static void finish(void *arg) {
+  struct mw_generation *g = arg;
+  g->finish_posted = false;
+  if (g->done == NULL) return;
+  close_owned(g);
+  if (mw_sched_task_count(g->sched) > 0) {
+    mw_sched_cancel_all(g->sched, NULL);
+    post_finish(g);
+  } else if (!mw_sched_is_quiet(g->sched)) {
+    post_finish(g);
+  } else if (list_empty(&g->closing) && !g->finish_posted) {
+    end_stop(g);
+  }
+}
+
+static void post_finish(struct mw_generation *g) {
+  if (g->finish_posted) return;
+  g->finish_posted = true;
+  mw_loop_post(g->loop, finish, g);
+}
+
+static void on_grace_over(void *arg) {
+  struct mw_generation *g = arg;
+  g->grace = NULL;
+  mw_log(MW_LOG_WARN, "the script did not end in time",
+         MW_INT("tasks", mw_sched_task_count(g->sched)), MW_INT("open", g->active));
+  end_stop(g);
+}
+
+void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx) {
+  assert(!g->stopping);
+  g->stopping = true;
+  g->done = done;
+  g->done_ctx = ctx;
+  g->grace = mw_timer_start(g->loop, grace, on_grace_over, g);
+  run_on_stop(g);
+  mw_sched_cancel_all(g->sched, NULL);
+  close_owned(g);
+  post_finish(g);
+}
+
+void mw_generation_free(struct mw_generation *g) {
+  for (size_t i = 0; i < g->deferred_count; i++) mw_luaref_drop(g->L, &g->deferred[i].ref);
+  for (size_t i = 0; i < g->on_stop_count; i++) mw_luaref_drop(g->L, &g->on_stop[i]);
+  mw_sched_free(g->sched);
+  mw_watchdog_free(g->watchdog);
+  lua_close(g->L);
+  mw_signal_unref(g->changed);
+  mw_free(g->deferred);
+  mw_free(g->on_stop);
+  mw_free(g->path);
+  mw_free(g);
+}
+
+struct mw_generation *mw_generation_of(struct lua_State *L) {
+  lua_pushlightuserdata(L, &registry_key);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  struct mw_generation *g = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return g;
+}
+
+struct lua_State *mw_generation_state(struct mw_generation *g) { return g->L; }
+
+struct mw_host *mw_generation_host(struct mw_generation *g) { return g->host; }

@@ -1,0 +1,143 @@
+-- What a real cluster does to its clients: restarts, compaction, refusals, many objects.
+local cluster = require "spec.support.cluster"
+local run = require "spec.support.run"
+
+local function start(source, options)
+  options = options or {}
+  options.kubeconfig = options.kubeconfig or cluster.kubeconfig
+  local proc = run.start_script(source, options)
+  finally(function() proc:kill("sigkill") end)
+  return proc
+end
+
+-- Follows ConfigMaps of one namespace and answers SIGTERM with nothing but a clean exit.
+local follower = [[
+  local kube = require "kube"
+  local factory = kube.shared_informer_factory { namespace = "%s", backoff = { duration = 0.1, cap = 0.5 } }
+  local informer = factory:core():v1():config_maps():informer()
+  informer:add_event_handler {
+    on_add = function(cm, initial) print("add", cm.metadata.name, initial) end,
+    on_update = function(old, new)
+      if old.metadata.resourceVersion ~= new.metadata.resourceVersion then print("update", new.metadata.name) end
+    end,
+    on_delete = function(cm, stale) print("delete", cm.metadata.name, stale) end,
+  }
+  factory:start()
+  factory:wait_for_cache_sync(30)
+  print("synced", informer:get_store():count())
+  while true do
+    kube.sleep(0.2)
+    local s = informer:stats()
+    local d = s.decisions
+    print(("stats lists=%%d watches=%%d expired=%%d fallback=%%d objects=%%d"):format(s.lists, s.watches,
+      d.WATCH_EXPIRED, d.STREAM_FALLBACK, s.objects))
+  end
+]]
+
+describe("a real kube-apiserver", function()
+  it("restarts, and the informer goes on without losing a change", function()
+    local ns = cluster.namespace()
+    cluster.kubectl(("-n %s create configmap before"):format(ns))
+    local proc = start(follower:format(ns))
+    proc:wait_line("^add\tbefore\ttrue", 20)
+    cluster.kube("restart-apiserver")
+    cluster.kubectl(("-n %s create configmap after"):format(ns))
+    proc:wait_line("^add\tafter\tfalse", 60)
+    cluster.kubectl(("-n %s delete configmap before"):format(ns))
+    proc:wait_line("^delete\tbefore\t", 30)
+    proc:kill("sigterm")
+    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+  end)
+
+  it("forgets its history under a watch (410), and the cache catches up by a relist", function()
+    local ns = cluster.namespace()
+    cluster.kubectl(("-n %s create configmap gone"):format(ns))
+    local proc = start(follower:format(ns))
+    proc:wait_line("^add\tgone\ttrue", 20)
+    proc:kill("sigstop")
+    cluster.kubectl(("-n %s delete configmap gone"):format(ns))
+    cluster.kubectl(("-n %s create configmap new"):format(ns))
+    cluster.compact()
+    cluster.kube("restart-apiserver")
+    proc:kill("sigcont")
+    proc:wait_line("^add\tnew\tfalse", 60)
+    proc:wait_line("^delete\tgone\t", 30)
+    proc:wait_line("^stats lists=%d+ watches=%d+ expired=[1-9]", 10)
+    proc:kill("sigterm")
+    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+  end)
+
+  it("holds 5,000 objects, which come by streaming list and by pages alike", function()
+    local ns = cluster.namespace()
+    cluster.configmaps(ns, 5000)
+    local template = [[
+      local kube = require "kube"
+      local factory = kube.shared_informer_factory { namespace = "%s", streaming = %s, page_size = 500 }
+      local informer = factory:core():v1():config_maps():informer()
+      local adds = 0
+      local registration = informer:add_event_handler { on_add = function() adds = adds + 1 end }
+      factory:start()
+      assert(factory:wait_for_cache_sync(60))
+      kube.wait_for_cache_sync(nil, registration)
+      local s = informer:stats()
+      print("held", informer:get_store():count(), adds, s.lists, s.watches, s.decisions.STREAM_FALLBACK)
+    ]]
+    local streamed = start(template:format(ns, "true"))
+    streamed:wait_line("^held\t5001\t5001\t0\t1\t0", 60)
+    streamed:kill("sigterm")
+    assert.are.equal(0, streamed:wait_exit(15), streamed.stderr)
+    local paged = start(template:format(ns, "false"))
+    paged:wait_line("^held\t5001\t5001\t11\t[01]\t0", 60)
+    paged:kill("sigterm")
+    assert.are.equal(0, paged:wait_exit(15), paged.stderr)
+  end)
+
+  it("refuses streaming lists on an old etcd, and the informer falls back to pages", function()
+    local state = os.tmpname()
+    os.remove(state)
+    local prefix = "MOONWATCH_KUBE_STATE=" .. state
+    cluster.kube("start --etcd debian", prefix)
+    finally(function() cluster.kube("stop", prefix) end)
+    local env = cluster.kube("env", prefix)
+    local kubeconfig = env:match("KUBECONFIG=(%S+)"):gsub("['\"]", "")
+    local proc = run.start_script(follower:format("kube-system"), { kubeconfig = kubeconfig })
+    finally(function()
+      proc:kill("sigkill")
+      cluster.kube("stop", prefix)
+    end)
+    proc:wait_line("^synced\t[1-9]", 30)
+    proc:wait_line("^stats lists=[1-9]%d* watches=%d+ expired=0 fallback=[1-9]", 10)
+    proc:kill("sigterm")
+    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+  end)
+
+  for _, context in ipairs { "cert", "cert-data", "viewer" } do
+    it(("takes the %s user"):format(context), function()
+      local proc = start(follower:format("kube-system"), { args = { "--context", context } })
+      proc:wait_line("^synced\t[1-9]", 20)
+      proc:kill("sigterm")
+      assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+    end)
+  end
+
+  it("with a certificate of another CA is refused with a message that says so", function()
+    local proc = start(follower:format("default"), { args = { "--context", "wrong-ca" } })
+    proc:wait_stderr("certificate", 20)
+    assert.is_truthy(proc.stderr:find("certificate%-authority") or proc.stderr:find("not signed"), proc.stderr)
+    proc:kill("sigterm")
+    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+  end)
+
+  it("forbids, which is a state that is retried and heals when the right is given", function()
+    local ns = cluster.namespace()
+    cluster.kubectl(("-n %s create configmap one"):format(ns))
+    local proc = start(follower:format(ns), { args = { "--context", "nobody" } })
+    proc:wait_stderr('cannot list resource', 20)
+    cluster.kubectl(("-n %s create role reader --verb=get,list,watch --resource=configmaps"):format(ns))
+    local user = cluster.kubectl("--context nobody auth whoami -o jsonpath='{.status.userInfo.username}'")
+    cluster.kubectl(("-n %s create rolebinding reader --role=reader --user=%s"):format(ns, user))
+    proc:wait_line("^add\tone\t", 30)
+    proc:kill("sigterm")
+    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+  end)
+end)

@@ -1,0 +1,107 @@
+local unit = require "spec.support.unit"
+local objects = require "spec.support.objects"
+local C, ffi, slice = unit.C, unit.ffi, objects.slice
+
+local function new()
+  local m = ffi.gc(ffi.new("struct mw_objmap"), C.mw_objmap_deinit)
+  C.mw_objmap_init(m)
+  return m
+end
+
+local function walk(m)
+  local seen, cursor = {}, ffi.new("size_t[1]")
+  while true do
+    local o = C.mw_objmap_next(m, cursor)
+    if o == nil then return seen end
+    assert.is_nil(seen[objects.key(o)])
+    seen[objects.key(o)] = unit.str(C.mw_object_rv(o))
+  end
+end
+
+describe("objmap", function()
+  unit.no_leaks()
+
+  it("is empty at first and finds nothing", function()
+    local m = new()
+    assert.is_true(C.mw_objmap_get(m, slice "a") == nil)
+    assert.is_true(C.mw_objmap_del(m, slice "a") == nil)
+    assert.are.same({}, walk(m))
+    assert.equal(0, tonumber(C.mw_objmap_memory(m)))
+  end)
+
+  it("hands back the object that a set replaced and the one that a del removed", function()
+    local m = new()
+    local one, two = objects.pod("a", "b", { rv = "1" }), objects.pod("a", "b", { rv = "2" })
+    assert.is_nil(objects.own(C.mw_objmap_set(m, one)))
+    assert.equal(one, objects.own(C.mw_objmap_set(m, two)))
+    assert.equal(two, C.mw_objmap_get(m, slice "a/b"))
+    assert.equal(1, tonumber(m.count))
+    assert.equal(two, objects.own(C.mw_objmap_del(m, slice "a/b")))
+    assert.equal(0, tonumber(m.count))
+  end)
+
+  it("may be set to the object that it already holds", function()
+    local m = new()
+    local o = objects.pod("a", "b")
+    objects.own(C.mw_objmap_set(m, o))
+    assert.equal(o, objects.own(C.mw_objmap_set(m, o)))
+    assert.equal(1, tonumber(m.count))
+  end)
+
+  it("holds its objects until it is emptied", function()
+    local m = new()
+    for i = 1, 50 do objects.own(C.mw_objmap_set(m, objects.pod("a", "p" .. i))) end
+    collectgarbage()
+    collectgarbage()
+    assert.equal(50, tonumber(m.count))
+    assert.equal("a/p9", objects.key(C.mw_objmap_get(m, slice "a/p9")))
+    C.mw_objmap_deinit(m)
+    assert.are.same({}, walk(m))
+  end)
+
+  it("agrees with a plain table through random sets and dels, growing and shrinking", function()
+    math.randomseed(7)
+    local m, model, count = new(), {}, 0
+    for step = 1, 20000 do
+      local growing = step % 8000 < 4000
+      local name = "p" .. math.random(1, 700)
+      if math.random() < (growing and 0.7 or 0.2) then
+        local o = objects.pod("", name, { rv = tostring(step) })
+        local old = objects.own(C.mw_objmap_set(m, o))
+        assert.equal(model[name], old and unit.str(C.mw_object_rv(old)))
+        if not model[name] then count = count + 1 end
+        model[name] = tostring(step)
+      else
+        local old = objects.own(C.mw_objmap_del(m, slice(name)))
+        assert.equal(model[name], old and unit.str(C.mw_object_rv(old)))
+        if model[name] then count = count - 1 end
+        model[name] = nil
+      end
+      assert.equal(count, tonumber(m.count))
+      if step % 1000 == 0 then assert.are.same(model, walk(m)) end
+    end
+    assert.are.same(model, walk(m))
+  end)
+
+  it("costs at most 23 bytes per object at any size and gives memory back", function()
+    local m = new()
+    for i = 1, 5000 do
+      objects.own(C.mw_objmap_set(m, objects.pod("", "p" .. i)))
+      local each = tonumber(C.mw_objmap_memory(m)) / i
+      assert.is_true(i < 50 or each <= 23, i .. " objects: " .. each)
+    end
+    for i = 1, 4990 do objects.own(C.mw_objmap_del(m, slice("p" .. i))) end
+    assert.is_true(C.mw_objmap_memory(m) < 1000)
+    for i = 4991, 5000 do assert.equal("p" .. i, objects.key(C.mw_objmap_get(m, slice("p" .. i)))) end
+  end)
+
+  it("does not move when room was reserved", function()
+    local m = new()
+    C.mw_objmap_reserve(m, 1000)
+    local slots = m.slots
+    for i = 1, 1000 do objects.own(C.mw_objmap_set(m, objects.pod("", "p" .. i))) end
+    assert.equal(slots, m.slots)
+    C.mw_objmap_reserve(m, 10)
+    assert.equal(slots, m.slots)
+  end)
+end)
