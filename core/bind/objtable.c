@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "bind/codec.h"
 #include "bind/codec_internal.h"
 #include "bind/objtable_internal.h"
 #include "cache/object.h"
@@ -232,8 +233,9 @@ static bool complete(lua_State *L, int table, int part, struct box *box) {
 
 static int damaged(lua_State *L, const struct box *box) {
   struct mw_slice key = mw_object_key(box->object);
+  lua_pushlstring(L, key.p, key.n);
   return luaL_error(L, "object '%s' cannot be unpacked: its bytes in memory are damaged",
-                    lua_pushlstring(L, key.p, key.n) ? "" : lua_tostring(L, -1));
+                    lua_tostring(L, -1));
 }
 
 // Finds the member named by the string at key_idx: 1 found, 0 absent, -1 only completing can tell.
@@ -250,12 +252,20 @@ static int find(struct walk *w, int key_idx) {
   return rc;
 }
 
-// The fields that many ask for and few objects have, answered without a look at the JSON.
+// The field that many ask for and few objects have, answered without a look at the JSON.
 static bool is_surely_absent(lua_State *L, const struct box *box, int part) {
   if (!box->part[part].metadata || mw_object_deleting(box->object)) return false;
   size_t n;
   const char *key = lua_tolstring(L, 2, &n);
   return mw_slice_eq(mw_slice(key, n), MW_SLICE("deletionTimestamp"));
+}
+
+// Completes and reads: [table, key].
+static int index_completed(lua_State *L, struct box *box, int part) {
+  if (!complete(L, 1, part, box)) return damaged(L, box);
+  lua_settop(L, 2);
+  lua_rawget(L, 1);
+  return 1;
 }
 
 // __index of a lazy table: [table, key]. The second miss completes the table: whoever asks for
@@ -264,22 +274,14 @@ static int lazy_index(lua_State *L) {
   struct box *box = box_of(L, 1);
   if (box == NULL || lua_type(L, 2) != LUA_TSTRING) return 0;
   int part = (int)lua_tointeger(L, lua_upvalueindex(1));
-  struct part *p = &box->part[part];
   if (is_surely_absent(L, box, part)) return 0;
   struct walk w;
-  int found = -1;
-  if (!p->missed) {
-    if (!walk_begin(&w, L, 1, part, box)) return damaged(L, box);
-    found = find(&w, 2);
-  }
-  if (found == 0) p->missed = true;
-  if (found == 0 || (found > 0 && is_served(&w))) return 0;
-  if (found < 0) {
-    if (!complete(L, 1, part, box)) return damaged(L, box);
-    lua_settop(L, 2);
-    lua_rawget(L, 1);
-    return 1;
-  }
+  if (!walk_begin(&w, L, 1, part, box)) return damaged(L, box);
+  int found = find(&w, 2);
+  bool again = box->part[part].missed;
+  if (found == 0) box->part[part].missed = true;
+  if (found < 0 || (found == 0 && again)) return index_completed(L, box, part);
+  if (found == 0 || is_served(&w)) return 0;
   lua_settop(L, 2);
   if (push_member(&w, false) < 0) return damaged(L, box);
   lua_pushvalue(L, 2);
@@ -298,15 +300,27 @@ static int lazy_newindex(lua_State *L) {
   return 0;
 }
 
+static bool complete_any(lua_State *L, int idx, struct box *box) {
+  int part = part_of(L, idx, box->state);
+  return part >= 0 && complete(L, idx, part, box);
+}
+
 void mw_objtable_complete(lua_State *L, int idx) {
   if (lua_type(L, idx) != LUA_TTABLE) return;
   luaL_checkstack(L, 12, NULL);
   idx = mw_absindex(L, idx);
   struct box *box = box_of(L, idx);
-  if (box == NULL) return;
-  int part = part_of(L, idx, box->state);
-  if (part >= 0) complete(L, idx, part, box);
+  if (box != NULL) complete_any(L, idx, box);
 }
+
+void mw_objtable_require(lua_State *L, int idx) {
+  struct box *box = box_of(L, idx);
+  if (box == NULL) return;
+  luaL_checkstack(L, 12, NULL);
+  if (!complete_any(L, idx, box)) damaged(L, box);
+}
+
+bool mw_objtable_is_lazy(lua_State *L, int idx) { return box_of(L, idx) != NULL; }
 
 // The box of the root table at idx, completed or not; NULL for any other value.
 static struct box *root_box(lua_State *L, int idx) {
@@ -352,8 +366,7 @@ static void push_new(lua_State *L, struct mw_object *o, struct objtable *state) 
 }
 
 // Remembers the root table on top for the mutation detector.
-static void watch(lua_State *L, struct box *box) {
-  if (box == NULL) return;
+static void watch(lua_State *L) {
   mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
   lua_pushvalue(L, -2);
   lua_pushboolean(L, 1);
@@ -376,7 +389,7 @@ void mw_objtable_push(lua_State *L, struct mw_object *o) {
     lua_rawset(L, -4);
   }
   lua_remove(L, -2);
-  if (state->detecting) watch(L, root_box(L, -1));
+  if (state->detecting) watch(L);
 }
 
 struct mw_unpacker *mw_objtable_unpacker(lua_State *L) {

@@ -13,7 +13,7 @@ enum mw_objtable_slot {
   MW_OBJTABLE_MEMO = 1,   // object -> root table; weak values
   MW_OBJTABLE_COMPLETED,  // completed root table -> its box; weak keys
   MW_OBJTABLE_BOX,        // the boxes' metatable
-  MW_OBJTABLE_WATCHED,    // root table -> box: handed out since the last look for mutations
+  MW_OBJTABLE_WATCHED,    // set of root tables: handed out since the last look for mutations
   MW_OBJTABLE_AGED,       // the same, looked at before; weak keys
   MW_OBJTABLE_LAZY,       // the lazy metatables: of roots, then of sections by number
 };
@@ -28,11 +28,15 @@ bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json);
 // other value and for an object that cannot be unpacked.
 struct mw_slice mw_objtable_json(lua_State *L, int idx);
 
+// Completes the table at idx (positive) if it is lazy; raises when its bytes are damaged.
+void mw_objtable_require(lua_State *L, int idx);
+bool mw_objtable_is_lazy(lua_State *L, int idx);
+
 // Replaces pairs, next ... of this state.
 void mw_objtable_wrap(lua_State *L);
 
-// The mutation detector, off by default.
+// The mutation detector, off by default: notes every root table that is pushed.
 void mw_objtable_detect(lua_State *L, bool on);
-bool mw_objtable_detecting(lua_State *L);
-// Pushes an array of "key: path", one for each place where a table differs from its object.
+// Pushes an array of "key: path", one for each place where a table differs from its object. Each
+// table is reported once.
 void mw_objtable_mutations(lua_State *L);

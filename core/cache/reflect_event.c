@@ -26,8 +26,8 @@ static bool check(struct mw_reflector *r, const struct mw_item *item) {
   } else if (mw_slice_is(item->kind, "Table")) {
     mw_err_set(&err, MW_EINVAL, "an event's object is a Table");
   } else if (r->kind[0] != '\0' && item->kind.n > 0 && !mw_slice_is(item->kind, r->kind)) {
-    mw_err_set(&err, MW_EINVAL, "an event's object is a %.*s, not a %s",
-               MW_SLICE_ARGS(item->kind), r->kind);
+    mw_err_set(&err, MW_EINVAL, "an event's object is a %.*s, not a %s", MW_SLICE_ARGS(item->kind),
+               r->kind);
   } else {
     if (r->kind[0] == '\0' && item->kind.n <= MW_REFLECT_KIND_MAX) {
       snprintf(r->kind, sizeof r->kind, "%.*s", MW_SLICE_ARGS(item->kind));

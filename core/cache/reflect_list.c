@@ -50,9 +50,8 @@ static struct mw_slice item_name(const struct mw_item *item) {
 void mw_reflect_drop(struct mw_reflector *r, enum mw_error_place place, const struct mw_item *item,
                      const struct mw_err *err) {
   mw_reflect_count(r->stats, MW_REFLECT_DROPPED);
-  mw_log(MW_LOG_WARN, "object left out", MW_STR("resource", r->name),
-         MW_SLC("namespace", item->ns), MW_SLC("name", item_name(item)),
-         MW_STR("reason", err->message));
+  mw_log(MW_LOG_WARN, "object left out", MW_STR("resource", r->name), MW_SLC("namespace", item->ns),
+         MW_SLC("name", item_name(item)), MW_STR("reason", err->message));
   if (r->drop_told) return;
   r->drop_told = true;
   r->callbacks.on_error(r->callbacks.ctx, place, err, "going on without this object");

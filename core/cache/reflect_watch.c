@@ -14,8 +14,8 @@
 enum {
   PATH_LIMIT = 64 * 1024,
   WATCH_MIN = 300,
-  IDLE_GRACE = 30,     // seconds that a server may be late with ending a watch
-  WINDOW_QUIET = 60,   // seconds after which internal errors count anew
+  IDLE_GRACE = 30,    // seconds that a server may be late with ending a watch
+  WINDOW_QUIET = 60,  // seconds after which internal errors count anew
   NANOS = 1000000000,
 };
 

@@ -76,9 +76,9 @@ const char *mw_decision_text(enum mw_decision d) {
 
 const char *mw_reflector_state_name(enum mw_reflector_state s) {
   static const char *const names[] = {
-      [MW_REF_IDLE] = "idle",         [MW_REF_STREAMING] = "streaming",
-      [MW_REF_LISTING] = "listing",   [MW_REF_WATCHING] = "watching",
-      [MW_REF_WAITING] = "waiting",   [MW_REF_STOPPED] = "stopped",
+      [MW_REF_IDLE] = "idle",       [MW_REF_STREAMING] = "streaming",
+      [MW_REF_LISTING] = "listing", [MW_REF_WATCHING] = "watching",
+      [MW_REF_WAITING] = "waiting", [MW_REF_STOPPED] = "stopped",
   };
   return (unsigned)s <= MW_REF_STOPPED ? names[s] : "unknown";
 }
@@ -171,9 +171,9 @@ static void tell(struct mw_reflector *r, const struct row *row,
   char again[128];
   say_again(again, sizeof again, row, delay, failure->err);
   bool told = row->tell || failure->in_stream;
-  mw_log(told ? MW_LOG_DEBUG : row->level, place_names[failure->place],
-         MW_STR("resource", r->name), MW_STR("error", failure->err->message),
-         MW_STR("code", mw_err_name(failure->err->code)), MW_STR("next", again));
+  mw_log(told ? MW_LOG_DEBUG : row->level, place_names[failure->place], MW_STR("resource", r->name),
+         MW_STR("error", failure->err->message), MW_STR("code", mw_err_name(failure->err->code)),
+         MW_STR("next", again));
   if (told) r->callbacks.on_error(r->callbacks.ctx, failure->place, failure->err, again);
 }
 

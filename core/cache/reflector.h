@@ -31,22 +31,22 @@
 #include "wire/path.h"
 
 // The rows of semantics 2.10, in order. name, text.
-#define MW_DECISION_MAP(X)                                                        \
-  X(START, "start")                                                               \
-  X(STREAM_WAIT, "streaming list: refused or 429, wait and retry")                \
-  X(STREAM_EXPIRED, "streaming list: expired or too large, retry at \"\"")        \
-  X(STREAM_FALLBACK, "streaming list: other error, fall back to list")            \
-  X(STREAM_CUT, "streaming list: ended before its marker, wait and retry")        \
-  X(LIST_EXPIRED, "list: expired or too large, retry at \"\"")                    \
-  X(LIST_FAILED, "list: other error, wait and start a new cycle")                 \
-  X(WATCH_ENDED, "watch: ended cleanly, watch on")                                \
-  X(WATCH_SHORT, "watch: ended at once without an event, wait, new cycle")        \
-  X(WATCH_OPEN_WAIT, "watch: refused or 429 on open, wait and watch on")          \
-  X(WATCH_OPEN_FAILED, "watch: other error on open, wait, new cycle")             \
-  X(WATCH_THROTTLED, "watch: 429 in the stream, wait and watch on")               \
-  X(WATCH_INTERNAL, "watch: internal error within the budget, watch on")          \
-  X(WATCH_EXPIRED, "watch: expired in the stream, wait, new cycle")               \
-  X(WATCH_FAILED, "watch: other error in the stream, wait, new cycle")            \
+#define MW_DECISION_MAP(X)                                                 \
+  X(START, "start")                                                        \
+  X(STREAM_WAIT, "streaming list: refused or 429, wait and retry")         \
+  X(STREAM_EXPIRED, "streaming list: expired or too large, retry at \"\"") \
+  X(STREAM_FALLBACK, "streaming list: other error, fall back to list")     \
+  X(STREAM_CUT, "streaming list: ended before its marker, wait and retry") \
+  X(LIST_EXPIRED, "list: expired or too large, retry at \"\"")             \
+  X(LIST_FAILED, "list: other error, wait and start a new cycle")          \
+  X(WATCH_ENDED, "watch: ended cleanly, watch on")                         \
+  X(WATCH_SHORT, "watch: ended at once without an event, wait, new cycle") \
+  X(WATCH_OPEN_WAIT, "watch: refused or 429 on open, wait and watch on")   \
+  X(WATCH_OPEN_FAILED, "watch: other error on open, wait, new cycle")      \
+  X(WATCH_THROTTLED, "watch: 429 in the stream, wait and watch on")        \
+  X(WATCH_INTERNAL, "watch: internal error within the budget, watch on")   \
+  X(WATCH_EXPIRED, "watch: expired in the stream, wait, new cycle")        \
+  X(WATCH_FAILED, "watch: other error in the stream, wait, new cycle")     \
   X(PAGE_EXPIRED, "list: expired on a later page, one full list")
 
 enum mw_decision {
@@ -63,38 +63,44 @@ struct mw_sink {
   void (*add)(void *ctx, struct mw_object *o);
   void (*update)(void *ctx, struct mw_object *o);
   void (*remove)(void *ctx, struct mw_object *o);
-  void (*replace)(void *ctx, struct mw_object_list *all, struct mw_slice rv);  // takes the list over
+  void (*replace)(void *ctx, struct mw_object_list *all,
+                  struct mw_slice rv);  // takes the list over
   void (*resync)(void *ctx);
   void (*bookmark)(void *ctx, struct mw_slice rv);
   void *ctx;
 };
 
 enum mw_reflector_state {
-  MW_REF_IDLE = 0,    // not started
-  MW_REF_STREAMING,   // streaming list under way
-  MW_REF_LISTING,     // a page under way
-  MW_REF_WATCHING,    // watch open or being opened
-  MW_REF_WAITING,     // in a backoff delay
-  MW_REF_STOPPED,     // for good
+  MW_REF_IDLE = 0,   // not started
+  MW_REF_STREAMING,  // streaming list under way
+  MW_REF_LISTING,    // a page under way
+  MW_REF_WATCHING,   // watch open or being opened
+  MW_REF_WAITING,    // in a backoff delay
+  MW_REF_STOPPED,    // for good
 };
 const char *mw_reflector_state_name(enum mw_reflector_state s);
 
-enum mw_error_place { MW_PLACE_LIST = 0, MW_PLACE_STREAM_LIST, MW_PLACE_WATCH_OPEN, MW_PLACE_WATCH };
+enum mw_error_place {
+  MW_PLACE_LIST = 0,
+  MW_PLACE_STREAM_LIST,
+  MW_PLACE_WATCH_OPEN,
+  MW_PLACE_WATCH
+};
 
 struct mw_reflector_config {
   struct mw_resource resource;
-  const char *ns;              // "" or NULL: all
-  const char *query;           // fixed parameters, escaped, "a=b&c=d"; NULL: none
-  bool metadata_only;          // ask for PartialObjectMetadata
+  const char *ns;                          // "" or NULL: all
+  const char *query;                       // fixed parameters, escaped, "a=b&c=d"; NULL: none
+  bool metadata_only;                      // ask for PartialObjectMetadata
   const struct mw_projection *projection;  // outlives the reflector
   struct mw_backoff_config backoff;        // duration 0: the default
-  long page_size;              // 0: 500 by the rules of S-REF-12; > 0: this on every list
-  bool no_streaming;           // list only (S-WL-01)
-  double min_watch_timeout;    // seconds; below 300 means 300 (S-REF-30)
+  long page_size;                // 0: 500 by the rules of S-REF-12; > 0: this on every list
+  bool no_streaming;             // list only (S-WL-01)
+  double min_watch_timeout;      // seconds; below 300 means 300 (S-REF-30)
   double internal_error_budget;  // seconds (S-REF-37), 0: never retry in place
-  double short_watch;          // seconds under which a watch is very short; 0: 1
-  double resync;               // check period, 0: never
-  uint64_t seed;               // of jitter; 0: random
+  double short_watch;            // seconds under which a watch is very short; 0: 1
+  double resync;                 // check period, 0: never
+  uint64_t seed;                 // of jitter; 0: random
 };
 
 struct mw_reflector_callbacks {

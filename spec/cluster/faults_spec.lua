@@ -1,12 +1,13 @@
 -- What a real cluster does to its clients: restarts, compaction, refusals, many objects.
 local cluster = require "spec.support.cluster"
+local cleanup = require "spec.support.cleanup"
 local run = require "spec.support.run"
 
 local function start(source, options)
   options = options or {}
   options.kubeconfig = options.kubeconfig or cluster.kubeconfig
   local proc = run.start_script(source, options)
-  finally(function() proc:kill("sigkill") end)
+  cleanup.later(function() proc:kill("sigkill") end)
   return proc
 end
 
@@ -35,6 +36,8 @@ local follower = [[
 ]]
 
 describe("a real kube-apiserver", function()
+  cleanup.install()
+
   it("restarts, and the informer goes on without losing a change", function()
     local ns = cluster.namespace()
     cluster.kubectl(("-n %s create configmap before"):format(ns))
@@ -97,14 +100,10 @@ describe("a real kube-apiserver", function()
     os.remove(state)
     local prefix = "MOONWATCH_KUBE_STATE=" .. state
     cluster.kube("start --etcd debian", prefix)
-    finally(function() cluster.kube("stop", prefix) end)
+    cleanup.later(function() cluster.kube("stop", prefix) end)
     local env = cluster.kube("env", prefix)
     local kubeconfig = env:match("KUBECONFIG=(%S+)"):gsub("['\"]", "")
-    local proc = run.start_script(follower:format("kube-system"), { kubeconfig = kubeconfig })
-    finally(function()
-      proc:kill("sigkill")
-      cluster.kube("stop", prefix)
-    end)
+    local proc = start(follower:format("kube-system"), { kubeconfig = kubeconfig })
     proc:wait_line("^synced\t[1-9]", 30)
     proc:wait_line("^stats lists=[1-9]%d* watches=%d+ expired=0 fallback=[1-9]", 10)
     proc:kill("sigterm")

@@ -1,12 +1,13 @@
 -- The classic client-go programs, in Lua, against a real kube-apiserver.
 local cluster = require "spec.support.cluster"
+local cleanup = require "spec.support.cleanup"
 local run = require "spec.support.run"
 
 local function start(source, options)
   options = options or {}
   options.kubeconfig = options.kubeconfig or cluster.kubeconfig
   local proc = run.start_script(source, options)
-  finally(function() proc:kill("sigkill") end)
+  cleanup.later(function() proc:kill("sigkill") end)
   return proc
 end
 
@@ -16,6 +17,8 @@ local function stop(proc)
 end
 
 describe("against a real kube-apiserver", function()
+  cleanup.install()
+
   it("the services demo sees a service come, change and go", function()
     local ns = cluster.namespace()
     local proc = start("examples/services.lua")
@@ -165,10 +168,7 @@ spec:
           properties:
             spec: { type: object, properties: { image: { type: string } } }
 ]]
-    finally(function()
-      proc:kill("sigkill")
-      cluster.kubectl("delete crd webs.example.com --wait=false")
-    end)
+    cleanup.later(function() cluster.kubectl("delete crd webs.example.com --wait=false") end)
     cluster.kubectl("wait --for=condition=Established crd/webs.example.com --timeout=20s")
     local web = "apiVersion: example.com/v1\nkind: Web\nmetadata: { name: w, namespace: %s }\nspec: { image: %q }\n"
     cluster.apply(web:format(ns, "one"))

@@ -18,7 +18,6 @@ local kit = {}
 -- Objects.
 
 local scanner = ffi.gc(C.mw_item_scanner_new(), C.mw_item_scanner_free)
-local packer = ffi.gc(C.mw_packer_new(), C.mw_packer_free)
 
 --- An object of any JSON text.
 function kit.parse(text)
@@ -27,7 +26,10 @@ function kit.parse(text)
   local item, err = ffi.new("struct mw_item"), unit.err()
   assert(C.mw_item_scan(scanner, cursor, C.mw_projection_default(), nil, item, err) == 0,
     ffi.string(err.message))
+  -- A packer of its own: one that lives on makes a dictionary, which would look like a leak.
+  local packer = C.mw_packer_new()
   local o = C.mw_object_new(item, packer, err)
+  C.mw_packer_free(packer)
   assert(o ~= nil, ffi.string(err.message))
   return ffi.gc(o, C.mw_object_unref)
 end

@@ -1,4 +1,6 @@
 -- The real API server that scripts/kube started, as the cluster specs use it.
+local cleanup = require "spec.support.cleanup"
+
 local cluster = {}
 
 local function env(name)
@@ -39,12 +41,12 @@ function cluster.apply(manifest) return cluster.kubectl("apply --server-side -f 
 
 local counter = 0
 
---- A fresh namespace with its service account, deleted (without waiting) when the block ends.
+--- A fresh namespace with its service account, deleted (without waiting) when the spec ends.
 function cluster.namespace()
   counter = counter + 1
   local name = ("spec-%d-%d"):format(os.time() % 100000, counter)
   cluster.kubectl("create namespace " .. name)
-  finally(function() cluster.kubectl("delete namespace --wait=false " .. name) end)
+  cleanup.later(function() cluster.kubectl("delete namespace --wait=false " .. name) end)
   return name
 end
 

@@ -23,7 +23,8 @@ describe("a reflector that lists", function()
   end)
   setfenv(unit.no_leaks, getfenv(1))()
 
-  it("asks for any version in pages of 500 and then watches from the list's version", function() -- rows 1, 29
+  it("asks for any version in pages of 500 and then watches from the list's version", function()
+    -- rows 1, 29
     new { list = { list("10", { pod("a", 3), pod("b", 4) }) } }
     local watch = r:wait_for("watch", 1)
     assert.are.same({ limit = "500", resourceVersion = "0" }, r.sent.list[1].query)
@@ -65,7 +66,8 @@ describe("a reflector that lists", function()
       "application/json", watch.headers.accept)
   end)
 
-  it("uses an explicit page size on every page and collects all items in order", function() -- rows 14, 32
+  it("uses an explicit page size on every page and collects all items in order", function()
+    -- rows 14, 32
     new { list = { list("10", { pod("a", 1), pod("b", 2) }, "t1"), list("10", {}, "t2"),
       list("11", { pod("c", 3) }) }, config = { page_size = 4 } }
     r:wait_for("watch", 1)
@@ -100,7 +102,8 @@ describe("a reflector that lists", function()
     assert.is_nil(r.sent.list[2].query.limit)
   end)
 
-  it("asks for the newest state at once, in pages, when its version has expired", function() -- row 18
+  it("asks for the newest state at once, in pages, when its version has expired", function()
+    -- row 18
     new { list = { list("10", { pod("a", 1) }), fail(410, "Expired"), list("20", { pod("b", 2) }),
       list("30", {}) }, watch = { relist(), relist() } }
     r:wait_for("watch", 2)
@@ -115,7 +118,8 @@ describe("a reflector that lists", function()
     assert.are.same({ resourceVersion = "20" }, r.sent.list[4].query)
   end)
 
-  it("tells when the newest state has expired too, and starts with it next time", function() -- row 18
+  it("tells when the newest state has expired too, and starts with it next time", function()
+    -- row 18
     new { list = { list("10", {}), fail(410, "Gone"), fail(410, "Expired", "gone again"),
       list("20", {}) }, watch = { relist() } }
     r:wait_for("watch", 2)
@@ -127,7 +131,8 @@ describe("a reflector that lists", function()
     assert.are.equal(1, r:decided("LIST_FAILED"))
   end)
 
-  it("asks for the newest state when its version is too large, however that is said", function() -- row 20
+  it("asks for the newest state when its version is too large, however that is said", function()
+    -- row 20
     local shapes = {
       fail(504, "Timeout", "Timeout: Too large resource version: 9, current: 1",
         '{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}'),
@@ -145,7 +150,8 @@ describe("a reflector that lists", function()
     end
   end)
 
-  it("lists all in one response at the first version when a later page has expired", function() -- row 19
+  it("lists all in one response at the first version when a later page has expired", function()
+    -- row 19
     new { list = { list("10", { pod("a", 1) }, "t1"), fail(410, "Expired"),
       list("12", { pod("a", 1), pod("b", 2) }) } }
     r:wait_for("watch", 1)
@@ -165,7 +171,8 @@ describe("a reflector that lists", function()
     assert.are.same({ limit = "500" }, r.sent.list[3].query)
   end)
 
-  it("discards what it has when a page fails, and starts over after a delay", function() -- rows 2, 32
+  it("discards what it has when a page fails, and starts over after a delay", function()
+    -- rows 2, 32
     new { list = { list("10", { pod("a", 1) }, "t1"), fail(500, "InternalError", "boom"),
       list("11", { pod("b", 2) }) } }
     r:wait_for("watch", 1)
@@ -182,7 +189,8 @@ describe("a reflector that lists", function()
     assert.is_truthy(r.errors[1].message:find("continue token", 1, true))
   end)
 
-  it("reports each failed list and tries again with growing delays up to the cap", function() -- rows 2, 9
+  it("reports each failed list and tries again with growing delays up to the cap", function()
+    -- rows 2, 9
     local answers = {}
     for i = 1, 6 do answers[i] = fail(503, "ServiceUnavailable", "not yet") end
     answers[7] = list("10", {})

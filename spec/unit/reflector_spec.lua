@@ -26,7 +26,8 @@ describe("a reflector that watches", function()
   end)
   setfenv(unit.no_leaks, getfenv(1))()
 
-  it("hands events on in order, and its version is the last event's even if smaller", function() -- rows 3, 22
+  it("hands events on in order, and its version is the last event's even if smaller", function()
+    -- rows 3, 22
     new { list = { list("10", { pod("a", 1) }) }, watch = { open(event("ADDED", pod("b", 11)),
       event("MODIFIED", pod("a", 12)), event("DELETED", pod("b", 15)), event("DELETED", pod("x", 14))) } }
     r:wait_log(5)
@@ -37,7 +38,8 @@ describe("a reflector that watches", function()
     assert.is_true(tonumber(r:stats().last_event_at) > 0)
   end)
 
-  it("skips what is not of the snapshot's kind, a Table and what has no metadata", function() -- rows 3, 25
+  it("skips what is not of the snapshot's kind, a Table and what has no metadata", function()
+    -- rows 3, 25
     local table_row = '{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"77"}}'
     new { list = { list("10", { pod("a", 1) }) }, watch = { open(
       event("ADDED", pod("n", 71, { kind = "Node" })), event("ADDED", table_row),
@@ -93,7 +95,8 @@ describe("a reflector that watches", function()
     assert.are.equal("72", r:rv())
   end)
 
-  it("watches on at once and without a word when the stream ends after an event", function() -- row 7
+  it("watches on at once and without a word when the stream ends after an event", function()
+    -- row 7
     new { list = { list("10", {}) }, watch = { ended(event("ADDED", pod("a", 11))),
       rig.cut(event("ADDED", pod("b", 12)), '{"type":"ADD') } }
     local watch = r:wait_for("watch", 3)
@@ -133,7 +136,8 @@ describe("a reflector that watches", function()
     assert.are.equal(1, r:decided("WATCH_OPEN_FAILED"))
   end)
 
-  it("keeps watching from the same version while the connection is refused, more slowly each time", function() -- row 8
+  it("keeps watching from the same version while the connection is refused, more slowly each time", function()
+    -- row 8
     new { list = { list("10", {}) }, config = { backoff = { 0.01, 2, 0, 0.04, 10, 0 } },
       watch = { ended(event("ADDED", pod("a", 11))), function()
         r.server:refuse()
@@ -187,7 +191,8 @@ describe("a reflector that watches", function()
       again = "reading all again in 5 ms" }, r.errors[1])
   end)
 
-  it("reads all again, not older than what it has, when its version expired in the stream", function() -- row 26
+  it("reads all again, not older than what it has, when its version expired in the stream", function()
+    -- row 26
     new { list = { list("10", {}), list("20", {}) },
       watch = { open(bookmark("15"), error_event(410, "Expired", "too old")) } }
     r:wait_log(3)
@@ -231,7 +236,8 @@ describe("a reflector that watches", function()
     assert.are.equal(1, r:decided("WATCH_FAILED"))
   end)
 
-  it("asks for watches of at least five minutes, or twice what it is told at most", function() -- row 21
+  it("asks for watches of at least five minutes, or twice what it is told at most", function()
+    -- row 21
     assert.are.equal(300, tonumber(C.mw_reflect_watch_timeout(0, 0)))
     assert.are.equal(599, tonumber(C.mw_reflect_watch_timeout(0, 0.9999)))
     assert.are.equal(300, tonumber(C.mw_reflect_watch_timeout(60, 0)))

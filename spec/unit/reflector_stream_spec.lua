@@ -72,7 +72,8 @@ describe("a reflector that streams its first list", function()
     assert.are.same({ "replace 6000: default/a@5000" }, r.log)
   end)
 
-  it("waits and streams again when the server is throttling, and never lists", function() -- rows 10, 26
+  it("waits and streams again when the server is throttling, and never lists", function()
+    -- rows 10, 26
     new { stream = { fail(429, "TooManyRequests"), fail(429, "TooManyRequests"),
       open(event("ADDED", pod("a", 1)), rig.error_event(429, "TooManyRequests", "slower")),
       open(marker("9")) } }
@@ -86,7 +87,8 @@ describe("a reflector that streams its first list", function()
     for _, request in ipairs(r.sent.stream) do assert.is_nil(request.query.resourceVersion) end
   end)
 
-  it("waits and streams again when the connection is refused, and never lists", function() -- rows 8, 26
+  it("waits and streams again when the connection is refused, and never lists", function()
+    -- rows 8, 26
     r = rig.new { stream = { open(marker("9")) } }
     r.server:refuse()
     r:start()
@@ -97,7 +99,8 @@ describe("a reflector that streams its first list", function()
     assert.are.same({}, r.errors)
   end)
 
-  it("starts over with nothing, after a delay, when the stream ends before its marker", function() -- row 26
+  it("starts over with nothing, after a delay, when the stream ends before its marker", function()
+    -- row 26
     new { stream = { ended(event("ADDED", pod("gone", 1))), open(event("ADDED", pod("a", 2)), marker("9")) } }
     r:wait_log(1)
     assert.are.same({ "replace 9: default/a@2" }, r.log)
@@ -154,7 +157,8 @@ describe("a reflector that streams its first list", function()
     assert.is_true(r.server.streams[1].gone)
   end)
 
-  it("streams again from the newest state at once when its version has expired", function() -- row 26
+  it("streams again from the newest state at once when its version has expired", function()
+    -- row 26
     local too_large = '{"causes":[{"reason":"ResourceVersionTooLarge","message":"x"}]}'
     new { stream = { open(marker("9"), rig.error_event(410, "Expired")),
       open(rig.error_event(504, "Timeout", "too large", too_large)), open(marker("20"),
