@@ -70,6 +70,15 @@ void mw_objtable_slot(lua_State *L, int slot) {
   lua_pop(L, 1);
 }
 
+void mw_objtable_set_slot(lua_State *L, int slot) {
+  lua_pushlightuserdata(L, (void *)&state_key);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  lua_getfenv(L, -1);
+  lua_pushvalue(L, -3);
+  lua_rawseti(L, -2, slot);  // [value, state, env]
+  lua_pop(L, 3);
+}
+
 // The box of the lazy table at idx, NULL for any other table. Any table may be asked.
 static struct box *box_of(lua_State *L, int idx) {
   lua_pushlightuserdata(L, (void *)&hidden_key);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mutation detector: cached objects are read-only by contract, and this tells who broke it.
 // Every root table handed out is compared with a fresh decode of its object.
+#include <stdio.h>
+
 #include "bind/codec.h"
 #include "bind/objtable_internal.h"
 #include "cache/object.h"
@@ -103,4 +105,23 @@ static void check_all(struct search *s, int from, int to) {
     lua_pushboolean(L, 1);
     lua_rawset(L, to);
   }
+}
+
+void mw_objtable_mutations(lua_State *L) {
+  luaL_checkstack(L, 12, NULL);
+  struct search s = {.L = L};
+  lua_newtable(L);
+  s.findings = lua_gettop(L);
+  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
+  mw_objtable_slot(L, MW_OBJTABLE_AGED);
+  lua_newtable(L);  // [findings, watched, aged, still clean]
+  int clean = lua_gettop(L);
+  lua_getmetatable(L, clean - 1);
+  lua_setmetatable(L, clean);
+  check_all(&s, clean - 2, clean);
+  check_all(&s, clean - 1, clean);
+  mw_objtable_set_slot(L, MW_OBJTABLE_AGED);
+  lua_newtable(L);
+  mw_objtable_set_slot(L, MW_OBJTABLE_WATCHED);
+  lua_settop(L, s.findings);
 }

@@ -20,6 +20,8 @@ enum mw_objtable_slot {
 
 // Pushes what the slot of this state holds.
 void mw_objtable_slot(lua_State *L, int slot);
+// Pops the value that the slot is to hold.
+void mw_objtable_set_slot(lua_State *L, int slot);
 
 // True when the root table at idx was never read: then *json is what it stands for, valid until the
 // next read of any object table.

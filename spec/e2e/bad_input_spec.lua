@@ -1,0 +1,129 @@
+-- Bad input gets one clear message, the right exit code, and leaves nothing alive
+-- (MOONWATCH_LEAK_CHECK is on for every run).
+local run = require "spec.support.run"
+local cleanup = require "spec.support.cleanup"
+
+local function temp_file(text)
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  file:write(text)
+  file:close()
+  cleanup.later(function() os.remove(path) end)
+  return path
+end
+
+local function config_for(server)
+  return temp_file(([[
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{ name: c, context: { cluster: s, user: u } }]
+clusters: [{ name: s, cluster: { server: "%s" } }]
+users: [{ name: u, user: { token: secret-token } }]
+]]):format(server))
+end
+
+-- Runs a script and checks exit code and message; returns the result.
+local function expect(code, pattern, source, options)
+  options = options or {}
+  options.timeout = options.timeout or 20
+  local result = run.run_script(source, options)
+  assert.are.equal(code, result.code, result.stderr)
+  assert.is_truthy(result.stderr:find(pattern), "wanted " .. pattern .. " in:\n" .. result.stderr)
+  assert.is_nil(result.stderr:find("secret-token", 1, true))
+  return result
+end
+
+local informer = [[
+  local kube = require "kube"
+  local factory = kube.shared_informer_factory { backoff = { duration = 0.01, cap = 0.05 } }
+  factory:core():v1():pods():informer()
+  factory:start()
+  print("synced", (factory:wait_for_cache_sync(1)))
+]]
+
+describe("bad input", function()
+  cleanup.install()
+
+  it("in a kubeconfig is named with file, line and column", function()
+    local path = temp_file("apiVersion: v1\nclusters: [\n  - {broken\n")
+    expect(3, "kubeconfig.*" .. path:gsub("%p", "%%%0") .. ".*%d", informer, { kubeconfig = path })
+  end)
+
+  it("a kubeconfig that does not exist is an error that says where it looked", function()
+    expect(3, "/nonexistent/config", informer, { kubeconfig = "/nonexistent/config" })
+  end)
+
+  it("an unknown context is answered with the ones that exist", function()
+    local path = config_for("http://127.0.0.1:1")
+    expect(3, 'context "nope".*c', informer, { kubeconfig = path, args = { "--context", "nope" } })
+  end)
+
+  it("an unreachable server is a state that is retried, not a crash", function()
+    local path = config_for("http://127.0.0.1:1")
+    local result = run.run_script(informer .. "\n os.exit = nil", { kubeconfig = path, timeout = 5, sigterm_after = 2 })
+    assert.is_truthy(result.stdout:find("synced\tfalse"), result.stdout .. result.stderr)
+    assert.is_truthy(result.stderr:find("127.0.0.1"), result.stderr)
+    assert.are.equal(0, result.code, result.stderr)
+  end)
+
+  it("a host name that does not resolve is named", function()
+    local path = config_for("https://no-such-host.invalid:6443")
+    local result = run.run_script(informer, { kubeconfig = path, timeout = 10, sigterm_after = 2 })
+    assert.is_truthy(result.stderr:find("no%-such%-host%.invalid"), result.stderr)
+    assert.are.equal(0, result.code, result.stderr)
+  end)
+
+  it("a misspelt option is answered with the right one and the line of the script", function()
+    expect(1, "script[^\n]*:2: shared_informer_factory has no option 'resinc' %(did you mean 'resync'%?%)",
+      'local kube = require "kube"\nkube.shared_informer_factory { resinc = 1 }')
+  end)
+
+  it("an option of the wrong type says what it must be", function()
+    expect(1, "option 'resync' must be a number, not a string",
+      'local kube = require "kube"\nkube.shared_informer_factory { resync = "1m" }')
+  end)
+
+  it("an unknown kind is answered with the nearest one", function()
+    expect(1, "no kind 'podz' %(did you mean 'pods'%?%)",
+      'local kube = require "kube"\nkube.shared_informer_factory{}:core():v1():podz()')
+  end)
+
+  it("a removed group says what to use instead", function()
+    expect(1, "extensions was removed.*apps%(%):v1%(%)",
+      'local kube = require "kube"\nkube.shared_informer_factory{}:extensions()')
+  end)
+
+  it("a resource that is not group/version/plural shows the form", function()
+    local path = config_for("http://127.0.0.1:1")
+    expect(1, "v1/pods", 'local kube = require "kube"\nkube.shared_informer_factory{}:for_resource("pods"):informer()',
+      { kubeconfig = path })
+  end)
+
+  it("a bad label selector of a lister names the column", function()
+    local path = config_for("http://127.0.0.1:1")
+    expect(1, "column", 'local kube = require "kube"\nkube.shared_informer_factory{}:core():v1():pods():lister():list("a in b")',
+      { kubeconfig = path })
+  end)
+
+  it("a syntax error names file and line", function()
+    expect(1, "script[^\n]*:2:", "local a = 1\nlocal b = = 2")
+  end)
+
+  it("a runtime error in the main part names file and line and ends the run", function()
+    expect(1, "script[^\n]*:1: attempt to", "local a = nil + 1")
+  end)
+
+  it("a script that does not exist is one line", function()
+    expect(1, "no%-such%-script%.lua", "/nonexistent/no-such-script.lua")
+  end)
+
+  it("an unknown command or flag says what there is", function()
+    local result = run.run_command({ "rnu", "x.lua" }, { timeout = 10 })
+    assert.are.equal(2, result.code)
+    assert.is_truthy(result.stderr:find("run"), result.stderr)
+    result = run.run_command({ "run", "--kubeconfg", "x", "x.lua" }, { timeout = 10 })
+    assert.are.equal(2, result.code)
+    assert.is_truthy(result.stderr:find("--kubeconfig", 1, true), result.stderr)
+  end)
+end)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walker and the byte-wise skimmer are two implementations of one grammar: they must agree on
+// what is valid and where it ends. Strings must survive unescaping and quoting.
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "wire/json.h"
+#include "wire/skim.h"
+
+enum { TEXT_MAX = 1 << 20 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool ok) {
+  if (!ok) abort();
+}
+
+static void check_agreement(const char *p, size_t n) {
+  struct mw_json c = {p, p + n};
+  int walked = mw_json_skip(&c);
+  struct mw_skim skim;
+  mw_skim_start(&skim);
+  const char *at = p;
+  int skimmed = mw_skim_feed(&skim, &at, p + n);
+  if (skimmed == 1) {
+    require(walked == 0 && c.p == at);
+  } else if (skimmed == 0) {
+    // Only a number may be complete at the end of the input without saying so.
+    require(at == p + n && (walked != 0 || c.p == c.end));
+  } else {
+    require(walked == skimmed && c.p == at - skim.back);
+  }
+}
+
+static void check_string(const char *p, size_t n) {
+  struct mw_json c = {p, p + n};
+  struct mw_slice raw;
+  bool escaped;
+  if (mw_json_string(&c, &raw, &escaped) < 0) return;
+  struct mw_buf plain;
+  struct mw_buf quoted;
+  struct mw_buf again;
+  mw_buf_init(&plain, TEXT_MAX);
+  mw_buf_init(&quoted, 6 * TEXT_MAX);
+  mw_buf_init(&again, TEXT_MAX);
+  if (mw_json_unescape(raw, &plain) == 0) {
+    require(escaped || mw_slice_eq(raw, mw_buf_slice(&plain)));
+    require(mw_utf8_valid(mw_buf_slice(&plain)));
+    require(mw_json_quote(mw_buf_slice(&plain), &quoted) == 0);
+    struct mw_json q = {quoted.p, quoted.p + quoted.n};
+    require(mw_json_string(&q, &raw, &escaped) == 0 && q.p == q.end);
+    require(mw_json_unescape(raw, &again) == 0);
+    require(mw_slice_eq(mw_buf_slice(&plain), mw_buf_slice(&again)));
+  }
+  mw_buf_deinit(&plain);
+  mw_buf_deinit(&quoted);
+  mw_buf_deinit(&again);
+}
+
+static void check_members(const char *p, size_t n) {
+  struct mw_json c = {p, p + n};
+  struct mw_json whole = c;
+  if (mw_json_peek(&c) != MW_JSON_OBJECT) return;
+  int skipped = mw_json_skip(&whole);
+  bool first = true;
+  struct mw_slice key;
+  bool escaped;
+  int rc = mw_json_enter(&c);
+  while (rc == 0 && (rc = mw_json_member(&c, &first, &key, &escaped)) > 0) rc = mw_json_skip(&c);
+  if (skipped == 0) require(rc == 0 && c.p == whole.p);
+  struct mw_json find = {p, p + n};
+  if (mw_json_find(&find, MW_SLICE("a")) == 1) require(find.p < find.end);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  const char *p = (const char *)data;
+  check_agreement(p, size);
+  check_string(p, size);
+  check_members(p, size);
+  struct mw_json number = {p, p + size};
+  struct mw_slice text;
+  bool is_int;
+  if (mw_json_number(&number, &text, &is_int) == 0) require(text.n > 0);
+  return 0;
+}
