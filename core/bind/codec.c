@@ -104,7 +104,7 @@ static void add_integers(lua_State *L, struct mw_codec *codec, int env) {
   add_type(L, ffi, env, "uint64_t", MW_CODEC_TYPE_UINT64);
   lua_getfield(L, ffi, "istype");
   lua_rawseti(L, env, MW_CODEC_ISTYPE);
-  lua_pop(L, 1);
+  lua_rawseti(L, env, MW_CODEC_FFI);
 }
 
 // A new metatable with a name for messages, into the environment at env.
@@ -123,7 +123,7 @@ void mw_codec_open(lua_State *L) {
   luaL_checkstack(L, 10, NULL);
   struct mw_codec *codec = lua_newuserdata(L, sizeof *codec);
   *codec = (struct mw_codec){0};
-  lua_createtable(L, MW_CODEC_TYPE_UINT64, 0);  // [codec, env]
+  lua_createtable(L, MW_CODEC_FFI, 0);  // [codec, env]
   int env = lua_gettop(L);
   codec->array_mt = add_metatable(L, env, "kube.array", MW_CODEC_ARRAY);
   codec->object_mt = add_metatable(L, env, "kube.object", MW_CODEC_OBJECT);

@@ -124,7 +124,7 @@ static int count_elements(struct writer *w, const struct place *at, int idx, siz
 }
 
 static int write_array(struct writer *w, const struct place *at, int idx, unsigned depth) {
-  size_t n;
+  size_t n = 0;
   int rc = count_elements(w, at, idx, &n);
   if (rc == 0) rc = put(w, at, "[", 1);
   for (size_t i = 1; rc == 0 && i <= n; i++) {
@@ -165,14 +165,13 @@ static int write_object(struct writer *w, const struct place *at, int idx, unsig
   return put(w, at, "}", 1);
 }
 
-// By its mark, or by its first key; a table without either is an object.
-static bool is_array(struct writer *w, int idx) {
-  lua_State *L = w->L;
+bool mw_codec_is_array(lua_State *L, int idx) {
   if (lua_getmetatable(L, idx)) {
     const void *mt = lua_topointer(L, -1);
+    const struct mw_codec *codec = mw_codec_of(L);
     lua_pop(L, 1);
-    if (mt == w->codec->array_mt) return true;
-    if (mt == w->codec->object_mt) return false;
+    if (mt == codec->array_mt) return true;
+    if (mt == codec->object_mt) return false;
   }
   lua_pushnil(L);
   if (!lua_next(L, idx)) return false;
@@ -188,7 +187,8 @@ static int write_table(struct writer *w, const struct place *at, int idx, unsign
   struct mw_slice json;
   if (depth == 1 && mw_objtable_untouched(w->L, idx, &json)) return put(w, at, json.p, json.n);
   mw_objtable_complete(w->L, idx);
-  return is_array(w, idx) ? write_array(w, at, idx, depth) : write_object(w, at, idx, depth);
+  if (mw_codec_is_array(w->L, idx)) return write_array(w, at, idx, depth);
+  return write_object(w, at, idx, depth);
 }
 
 static int write_value(struct writer *w, const struct place *at, int idx, unsigned depth) {

@@ -31,6 +31,7 @@ enum mw_codec_slot {
   MW_CODEC_ISTYPE,  // ffi.istype, and the types to ask it for
   MW_CODEC_TYPE_INT64,
   MW_CODEC_TYPE_UINT64,
+  MW_CODEC_FFI,  // the module itself: LuaJIT's own state must not outlive it
 };
 
 struct mw_codec *mw_codec_of(lua_State *L);
@@ -38,6 +39,10 @@ struct mw_codec *mw_codec_of(lua_State *L);
 void mw_codec_slot(lua_State *L, enum mw_codec_slot slot);
 // Sets the array or object metatable of the table on top of the stack.
 void mw_codec_mark(lua_State *L, enum mw_codec_slot slot);
+
+// Whether the table at idx (not negative) is an array: by its mark, or by its first key. Neither
+// makes it an object.
+bool mw_codec_is_array(lua_State *L, int idx);
 
 // Pushes the value at the cursor and consumes it. Raises only when out of memory; an error pushes
 // nothing and leaves the cursor at the offending byte.

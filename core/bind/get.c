@@ -230,12 +230,11 @@ static int get_keys(lua_State *L) {
     return mw_codec_read(L, &c) == 0 ? 1 : 0;
   }
   lua_pushvalue(L, 1);
-  for (int i = 2; i <= top && lua_istable(L, -1); i++) {
-    if (lua_isnil(L, i)) return 0;
+  for (int i = 2; i <= top; i++) {
+    if (!lua_istable(L, -1)) return 0;
     lua_pushvalue(L, i);
     lua_gettable(L, -2);
     lua_remove(L, -2);
-    if (!lua_istable(L, -1) && i < top) return 0;
   }
   return 1;
 }

@@ -13,6 +13,7 @@
 #include "bind/objtable.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #include "bind/codec.h"
 #include "bind/codec_internal.h"
@@ -23,7 +24,8 @@
 
 enum {
   SECTIONS = 7,      // members of a root that are lazy; further ones are decoded at once
-  SERVED_BITS = 64,  // a member beyond is not tracked: reading it completes its table
+  MEMBERS = 64,      // a member beyond is not tracked: reading it completes its table
+  MISSES_MAX = 8,    // a miss costs a look through the keys, completing costs a decode
   ROOT = 0,
 };
 
@@ -33,7 +35,7 @@ static const char state_key = 0;
 struct part {
   uint64_t served;  // one bit per member, in document order
   uint32_t offset;  // of the '{' in the JSON
-  bool missed;      // a key was looked for in vain
+  uint8_t misses;   // how often a key was looked for in vain
   bool metadata;
 };
 
@@ -44,12 +46,27 @@ struct box {
   struct part part[1 + SECTIONS];
 };
 
+// Where the members of one part of the current object are: filled as reads get to them, so that
+// bytes are walked over once, however many fields are read.
+struct member {
+  uint32_t key;  // offsets in the JSON
+  uint32_t key_len;
+  uint32_t value;
+};
+
+struct directory {
+  struct member v[MEMBERS];
+  unsigned n;
+  bool ended;  // these are all
+};
+
 struct objtable {
   const void *lazy_mt[1 + SECTIONS];  // lua_topointer() of the metatables
   struct mw_unpacker *unpacker;       // for `current` alone
   struct mw_unpacker *lent;           // for everybody else; NULL until asked for
   struct box *current;                // whose bytes are unpacked
   struct mw_slice json;
+  struct directory directory[1 + SECTIONS];
   bool detecting;
 };
 
@@ -123,6 +140,10 @@ static struct mw_slice json_of(struct box *box) {
   if (state->current == box) return state->json;
   state->json = mw_object_json(box->object, state->unpacker);
   state->current = state->json.p != NULL ? box : NULL;
+  for (int i = 0; i <= SECTIONS; i++) {
+    state->directory[i].n = 0;
+    state->directory[i].ended = false;
+  }
   return state->json;
 }
 
@@ -166,7 +187,7 @@ static int walk_next(struct walk *w) {
 }
 
 static bool is_served(const struct walk *w) {
-  return w->member < SERVED_BITS && (w->box->part[w->part].served >> w->member & 1) != 0;
+  return w->member < MEMBERS && (w->box->part[w->part].served >> w->member & 1) != 0;
 }
 
 // Pushes the section at the cursor, which stays there.
@@ -198,7 +219,7 @@ static int push_member(struct walk *w, bool consume) {
 // Stores key and value, the two on top, and notes it.
 static void serve(struct walk *w) {
   lua_rawset(w->L, w->table);
-  if (w->member < SERVED_BITS) w->box->part[w->part].served |= (uint64_t)1 << w->member;
+  if (w->member < MEMBERS) w->box->part[w->part].served |= (uint64_t)1 << w->member;
 }
 
 // The table becomes an ordinary one.
@@ -247,26 +268,49 @@ static int damaged(lua_State *L, const struct box *box) {
                     lua_tostring(L, -1));
 }
 
-// Finds the member named by the string at key_idx: 1 found, 0 absent, -1 only completing can tell.
-static int find(struct walk *w, int key_idx) {
-  struct mw_slice key;
-  key.p = lua_tolstring(w->L, key_idx, &key.n);
+// Looks for the key among the members known so far; true with the cursor at its value.
+static bool find_known(struct walk *w, const struct directory *d, struct mw_slice key) {
+  for (unsigned i = 0; i < d->n; i++) {
+    const struct member *m = &d->v[i];
+    if (m->key_len != key.n || memcmp(w->json.p + m->key, key.p, key.n) != 0) continue;
+    w->key = key;
+    w->member = i;
+    w->c.p = w->json.p + m->value;
+    return true;
+  }
+  return false;
+}
+
+// Finds the member: 1 with the cursor at its value, 0 absent, -1 only completing can tell.
+static int find(struct walk *w, struct mw_slice key) {
+  struct directory *d = &w->box->state->directory[w->part];
+  if (find_known(w, d, key)) return 1;
+  if (d->ended) return 0;
+  if (d->n > 0) {
+    w->first = false;
+    w->member = d->n - 1;
+    w->c.p = w->json.p + d->v[d->n - 1].value;
+    if (mw_json_skip(&w->c) < 0) return -1;
+  }
   int rc;
   while ((rc = walk_next(w)) > 0) {
-    if (w->escaped || w->member >= SERVED_BITS) return -1;
+    if (w->escaped || w->member >= MEMBERS) return -1;
+    d->v[d->n++] = (struct member){
+        .key = (uint32_t)(w->key.p - w->json.p),
+        .key_len = (uint32_t)w->key.n,
+        .value = (uint32_t)(w->c.p - w->json.p),
+    };
     if (mw_slice_eq(w->key, key)) return 1;
-    rc = mw_json_skip(&w->c);
-    if (rc < 0) return -1;
+    if (mw_json_skip(&w->c) < 0) return -1;
   }
-  return rc;
+  d->ended = rc == 0;
+  return rc < 0 ? -1 : 0;
 }
 
 // The field that many ask for and few objects have, answered without a look at the JSON.
-static bool is_surely_absent(lua_State *L, const struct box *box, int part) {
-  if (!box->part[part].metadata || mw_object_deleting(box->object)) return false;
-  size_t n;
-  const char *key = lua_tolstring(L, 2, &n);
-  return mw_slice_eq(mw_slice(key, n), MW_SLICE("deletionTimestamp"));
+static bool is_surely_absent(const struct box *box, int part, struct mw_slice key) {
+  return box->part[part].metadata && mw_slice_eq(key, MW_SLICE("deletionTimestamp")) &&
+         !mw_object_deleting(box->object);
 }
 
 // Completes and reads: [table, key].
@@ -277,20 +321,21 @@ static int index_completed(lua_State *L, struct box *box, int part) {
   return 1;
 }
 
-// __index of a lazy table: [table, key]. The second miss completes the table: whoever asks for
-// what is not there will ask again.
+// __index of a lazy table: [table, key]. Many misses complete the table, after which they are free.
 static int lazy_index(lua_State *L) {
   struct box *box = box_of(L, 1);
   if (box == NULL || lua_type(L, 2) != LUA_TSTRING) return 0;
   int part = (int)lua_tointeger(L, lua_upvalueindex(1));
-  if (is_surely_absent(L, box, part)) return 0;
+  struct mw_slice key;
+  key.p = lua_tolstring(L, 2, &key.n);
+  if (is_surely_absent(box, part, key)) return 0;
   struct walk w;
   if (!walk_begin(&w, L, 1, part, box)) return damaged(L, box);
-  int found = find(&w, 2);
-  bool again = box->part[part].missed;
-  if (found == 0) box->part[part].missed = true;
-  if (found < 0 || (found == 0 && again)) return index_completed(L, box, part);
-  if (found == 0 || is_served(&w)) return 0;
+  int found = find(&w, key);
+  if (found < 0) return index_completed(L, box, part);
+  if (found == 0 || is_served(&w)) {
+    return ++box->part[part].misses < MISSES_MAX ? 0 : index_completed(L, box, part);
+  }
   lua_settop(L, 2);
   if (push_member(&w, false) < 0) return damaged(L, box);
   lua_pushvalue(L, 2);

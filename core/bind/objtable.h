@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cached objects as Lua tables (D4): lazy by key on two levels. The root and its sections
 // (metadata, spec, status, data...) decode one value when it is first read; everything deeper is a
-// plain table. A write, pairs, next or length of a lazy table completes it first.
+// plain table. A write, pairs or next completes a lazy table first.
 //
 // Tables are memoised weakly per object (that is: per resourceVersion) and shared by all who read
 // it; they are read-only by contract. kube.copy gives one to change.
@@ -22,8 +22,9 @@ void mw_objtable_push(struct lua_State *L, struct mw_object *o);
 // The object behind the (root) table at idx, borrowed, or NULL for any other value.
 struct mw_object *mw_objtable_object(struct lua_State *L, int idx);
 
-// Decodes all that is still lazy in the table at idx, if it is one of ours.
+// Decodes all that is still lazy in the table at idx, if it is one of ours. Its sections stay lazy.
 void mw_objtable_complete(struct lua_State *L, int idx);
 
-// The unpacker of this state, for reads that need no table.
+// The unpacker of this state, for reads that need no table. Object tables have one of their own:
+// reading them does not disturb what was unpacked here.
 struct mw_unpacker *mw_objtable_unpacker(struct lua_State *L);

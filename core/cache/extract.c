@@ -144,8 +144,8 @@ static bool on_value(void *ctx, struct mw_slice value) {
   return v->rc == 0;
 }
 
-static int path_values(const struct mw_extract *x, const struct mw_object *o,
-                       struct mw_unpacker *u, struct mw_values *out) {
+static int path_values(const struct mw_extract *x, const struct mw_object *o, struct mw_unpacker *u,
+                       struct mw_values *out) {
   struct mw_slice json = mw_object_json(o, u);
   if (json.n == 0) return MW_EPARSE;
   struct visit v = {.out = out};
@@ -154,8 +154,8 @@ static int path_values(const struct mw_extract *x, const struct mw_object *o,
   return v.rc;
 }
 
-static int label_value(const struct mw_extract *x, const struct mw_object *o,
-                       struct mw_unpacker *u, struct mw_values *out) {
+static int label_value(const struct mw_extract *x, const struct mw_object *o, struct mw_unpacker *u,
+                       struct mw_values *out) {
   struct mw_slice value;
   if (mw_object_label(o, u, mw_slice_str(x->label), &value) <= 0) return 0;
   return mw_values_add(out, value);
@@ -239,7 +239,9 @@ struct mw_predicate {
   char *ns;                    // NULL: any
 };
 
-struct mw_predicate *mw_predicate_new(void) { return mw_xcalloc(1, sizeof(struct mw_predicate)); }
+struct mw_predicate *mw_predicate_new(void) {
+  return mw_xcalloc(1, sizeof(struct mw_predicate));
+}
 
 void mw_predicate_free(struct mw_predicate *p) {
   if (p == NULL) return;

@@ -27,8 +27,8 @@ enum { MW_VALUES_MAX = 4096, MW_VALUES_BYTES_MAX = 1024 * 1024 };
 
 // The values found in one object; owns copies. Reused from object to object.
 struct mw_values {
-  struct mw_buf bytes;   // the values one after the other
-  size_t *ends;          // end offset of each
+  struct mw_buf bytes;  // the values one after the other
+  size_t *ends;         // end offset of each
   size_t count;
   size_t cap;
 };

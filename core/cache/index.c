@@ -202,7 +202,9 @@ void mw_index_free(struct mw_index *x) {
   mw_free(x);
 }
 
-struct mw_slice mw_index_name(const struct mw_index *x) { return mw_slice_str(x->name); }
+struct mw_slice mw_index_name(const struct mw_index *x) {
+  return mw_slice_str(x->name);
+}
 
 int mw_index_compute(const struct mw_index *x, struct mw_object *o, struct mw_values *out,
                      struct mw_err *err) {

@@ -49,7 +49,7 @@ static int no_index(struct mw_slice name, struct mw_err *err) {
   return mw_err_set(err, MW_ENOTFOUND, "there is no index named \"%s\"", mw_shown(name).text);
 }
 
-// The first `count` specs of an addition, against the store and each other.
+// The name of specs[i], against the indexes there are and the specs before it.
 static int check_name(const struct mw_indexer *ix, const struct mw_index_spec *specs, size_t i,
                       struct mw_err *err) {
   struct mw_slice name = mw_slice_str(specs[i].name);
@@ -59,8 +59,7 @@ static int check_name(const struct mw_indexer *ix, const struct mw_index_spec *s
   bool clash = find_index(ix, name) != NULL;
   for (size_t j = 0; j < i && !clash; j++) clash = mw_slice_is(name, specs[j].name);
   if (!clash) return 0;
-  return mw_err_set(err, MW_EEXIST, "there is already an index named \"%s\"",
-                    mw_shown(name).text);
+  return mw_err_set(err, MW_EEXIST, "there is already an index named \"%s\"", mw_shown(name).text);
 }
 
 static int index_existing(const struct mw_indexer *ix, struct mw_index *x, struct mw_err *err) {
@@ -69,8 +68,8 @@ static int index_existing(const struct mw_indexer *ix, struct mw_index *x, struc
     struct mw_err why = {0};
     int rc = mw_index_update(x, NULL, o, &why);
     if (rc == 0) continue;
-    return mw_err_set(err, rc, "index \"%s\" fails on \"%s\": %s",
-                      mw_shown(mw_index_name(x)).text, mw_shown(mw_object_key(o)).text,
+    return mw_err_set(err, rc, "index \"%s\" fails on \"%s\": %s", mw_shown(mw_index_name(x)).text,
+                      mw_shown(mw_object_key(o)).text,
                       why.code != 0 ? why.message : mw_err_text(rc));
   }
   return 0;
@@ -187,9 +186,8 @@ static void sweep(struct mw_indexer *ix, const struct mw_objmap *listed,
   }
 }
 
-void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all,
-                        struct mw_slice rv, struct mw_object_list *olds,
-                        struct mw_object_list *gone) {
+void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all, struct mw_slice rv,
+                        struct mw_object_list *olds, struct mw_object_list *gone) {
   mw_object_trim();
   bool was_empty = ix->store.count == 0;
   struct mw_objmap listed;
@@ -222,7 +220,9 @@ struct mw_object *mw_indexer_get(const struct mw_indexer *ix, struct mw_slice ke
 
 size_t mw_indexer_count(const struct mw_indexer *ix) { return ix->store.count; }
 
-struct mw_slice mw_indexer_rv(const struct mw_indexer *ix) { return mw_slice(ix->rv, ix->rv_len); }
+struct mw_slice mw_indexer_rv(const struct mw_indexer *ix) {
+  return mw_slice(ix->rv, ix->rv_len);
+}
 
 static void add_all(const struct mw_objmap *m, struct mw_object_list *out) {
   struct mw_object *o;
@@ -255,8 +255,7 @@ int mw_indexer_by_index(const struct mw_indexer *ix, struct mw_slice index, stru
 }
 
 // Adds what is in m and was not added before.
-static void add_new(const struct mw_objmap *m, struct mw_objmap *seen,
-                    struct mw_object_list *out) {
+static void add_new(const struct mw_objmap *m, struct mw_objmap *seen, struct mw_object_list *out) {
   struct mw_object *o;
   for (size_t cursor = 0; (o = mw_objmap_next(m, &cursor)) != NULL;) {
     if (mw_objmap_get(seen, mw_object_key(o)) != NULL) continue;
@@ -295,8 +294,8 @@ static int order_keys(const void *a, const void *b) {
   return d != 0 ? d : (x.n > y.n) - (x.n < y.n);
 }
 
-int mw_indexer_index_keys(const struct mw_indexer *ix, struct mw_slice index,
-                          struct mw_slice value, struct mw_values *out, struct mw_err *err) {
+int mw_indexer_index_keys(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,
+                          struct mw_values *out, struct mw_err *err) {
   struct mw_object_list list = {0};
   int rc = mw_indexer_by_index(ix, index, value, &list, err);
   if (list.n > 1) qsort(list.v, list.n, sizeof list.v[0], order_keys);

@@ -43,9 +43,8 @@ struct mw_object *mw_indexer_remove(struct mw_indexer *ix, struct mw_slice key, 
 // Makes the store exactly `all` (last of duplicate keys wins) and its RV rv, without ever holding
 // both states twice. olds gets one entry per item of all: the object it replaced with +1, or NULL;
 // gone gets what is no longer there.
-void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all,
-                        struct mw_slice rv, struct mw_object_list *olds,
-                        struct mw_object_list *gone);
+void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all, struct mw_slice rv,
+                        struct mw_object_list *olds, struct mw_object_list *gone);
 // One longer than MW_OBJECT_RV_MAX is ignored.
 void mw_indexer_set_rv(struct mw_indexer *ix, struct mw_slice rv);
 
@@ -64,8 +63,8 @@ int mw_indexer_by_index(const struct mw_indexer *ix, struct mw_slice index, stru
 int mw_indexer_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_object *o,
                      struct mw_object_list *out, struct mw_err *err);
 // The keys under one value, sorted ascending.
-int mw_indexer_index_keys(const struct mw_indexer *ix, struct mw_slice index,
-                          struct mw_slice value, struct mw_values *out, struct mw_err *err);
+int mw_indexer_index_keys(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,
+                          struct mw_values *out, struct mw_err *err);
 // The values that have at least one object; none for an unknown name (S-STO-25).
 void mw_indexer_index_values(const struct mw_indexer *ix, struct mw_slice index,
                              struct mw_values *out);

@@ -185,14 +185,18 @@ struct mw_slice mw_object_key(const struct mw_object *o) {
   return mw_slice(key_at(o), o->key_len);
 }
 
-struct mw_slice mw_object_ns(const struct mw_object *o) { return mw_slice(key_at(o), o->ns_len); }
+struct mw_slice mw_object_ns(const struct mw_object *o) {
+  return mw_slice(key_at(o), o->ns_len);
+}
 
 struct mw_slice mw_object_name(const struct mw_object *o) {
   size_t skip = o->ns_len > 0 ? o->ns_len + 1u : 0;
   return mw_slice(key_at(o) + skip, o->key_len - skip);
 }
 
-struct mw_slice mw_object_rv(const struct mw_object *o) { return mw_slice(rv_at(o), o->rv_len); }
+struct mw_slice mw_object_rv(const struct mw_object *o) {
+  return mw_slice(rv_at(o), o->rv_len);
+}
 
 uint32_t mw_object_hash(const struct mw_object *o) { return o->hash; }
 
@@ -232,8 +236,7 @@ struct mw_slice mw_object_json(const struct mw_object *o, struct mw_unpacker *u)
   return mw_object_json_head(o, u, o->raw_len);
 }
 
-struct mw_slice mw_object_json_head(const struct mw_object *o, struct mw_unpacker *u,
-                                    size_t want) {
+struct mw_slice mw_object_json_head(const struct mw_object *o, struct mw_unpacker *u, size_t want) {
   if (want > o->raw_len) want = o->raw_len;
   return mw_unpack(u, o->dict, mw_slice(packed_at(o), o->packed_len), o->raw_len, want);
 }

@@ -86,8 +86,7 @@ static bool looks_like_version(struct mw_slice s) {
   return s.n >= 2 && s.p[0] == 'v' && s.p[1] >= '0' && s.p[1] <= '9';
 }
 
-static int refuse(struct mw_slice text, struct mw_slice noun, const char *why,
-                  struct mw_err *err) {
+static int refuse(struct mw_slice text, struct mw_slice noun, const char *why, struct mw_err *err) {
   char hint[160];
   if (suggest(noun, hint, sizeof hint)) {
     return mw_err_set(err, MW_EINVAL, "\"%s\" is not a resource: %s; write \"%s\"",

@@ -32,7 +32,9 @@ struct mw_selector {
   bool nothing;
 };
 
-struct mw_selector *mw_selector_new(void) { return mw_xcalloc(1, sizeof(struct mw_selector)); }
+struct mw_selector *mw_selector_new(void) {
+  return mw_xcalloc(1, sizeof(struct mw_selector));
+}
 
 struct mw_selector *mw_selector_nothing(void) {
   struct mw_selector *s = mw_selector_new();
@@ -50,9 +52,7 @@ void mw_selector_free(struct mw_selector *s) {
   mw_free(s);
 }
 
-bool mw_selector_is_everything(const struct mw_selector *s) {
-  return !s->nothing && s->count == 0;
-}
+bool mw_selector_is_everything(const struct mw_selector *s) { return !s->nothing && s->count == 0; }
 
 bool mw_selector_is_nothing(const struct mw_selector *s) { return s->nothing; }
 
@@ -227,7 +227,7 @@ bool mw_selector_matches(const struct mw_selector *s, mw_label_cb get, void *ctx
   if (s->nothing) return false;
   for (size_t i = 0; i < s->count; i++) {
     struct mw_slice value = {0};
-    bool present = get(ctx, s->reqs[i].key, &value);
+    bool present = get(ctx, &s->reqs[i].key, &value);
     if (!holds(&s->reqs[i], present, value)) return false;
   }
   return true;
@@ -295,9 +295,9 @@ static int order_requirements(const void *a, const void *b) {
 
 static int format_one(const struct requirement *r, struct mw_buf *out) {
   static const char *const between[] = {
-      [MW_SEL_EXISTS] = "",         [MW_SEL_NOT_EXISTS] = "",  [MW_SEL_EQUALS] = "=",
+      [MW_SEL_EXISTS] = "",          [MW_SEL_NOT_EXISTS] = "",   [MW_SEL_EQUALS] = "=",
       [MW_SEL_DOUBLE_EQUALS] = "==", [MW_SEL_NOT_EQUALS] = "!=", [MW_SEL_IN] = " in (",
-      [MW_SEL_NOT_IN] = " notin (", [MW_SEL_GREATER] = ">",    [MW_SEL_LESS] = "<",
+      [MW_SEL_NOT_IN] = " notin (",  [MW_SEL_GREATER] = ">",     [MW_SEL_LESS] = "<",
   };
   int rc = mw_buf_printf(out, "%s%.*s%s", r->op == MW_SEL_NOT_EXISTS ? "!" : "",
                          MW_SLICE_ARGS(r->key), between[r->op]);

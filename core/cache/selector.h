@@ -42,8 +42,9 @@ void mw_selector_free(struct mw_selector *s);  // NULL is fine
 bool mw_selector_is_everything(const struct mw_selector *s);
 bool mw_selector_is_nothing(const struct mw_selector *s);
 
-// Labels given one by one, for specs and for objects that are not cached.
-typedef bool (*mw_label_cb)(void *ctx, struct mw_slice key, struct mw_slice *value);
+// Labels given one by one, for specs and for objects that are not cached: true and the value, or
+// false when there is no such label.
+typedef bool (*mw_label_cb)(void *ctx, const struct mw_slice *key, struct mw_slice *value);
 bool mw_selector_matches(const struct mw_selector *s, mw_label_cb get, void *ctx);
 // A cached object; unpacks only when its fingerprints cannot decide.
 bool mw_selector_matches_object(const struct mw_selector *s, const struct mw_object *o,

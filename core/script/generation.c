@@ -12,6 +12,7 @@
 #include <lua.h>
 #include <luajit.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -38,6 +39,7 @@ struct mw_generation {
   struct mw_signal *changed;
   char *path;
   mw_state_open_cb open;
+  bool jit;
   bool loading;
   struct mw_task *parked;     // the main task, waiting for commit
   struct mw_err *load_error;  // while loading: where the main task's failure goes
@@ -82,6 +84,7 @@ static int open_state(lua_State *L) {
   struct mw_generation *g = lua_touserdata(L, 1);
   lua_settop(L, 0);
   mw_env_open(L);
+  if (!g->jit) luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
   g->open(L);
   lua_settop(L, 0);
   mw_env_restrict(L, g->path);
@@ -102,6 +105,7 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   g->loop = mw_host_loop(host);
   g->path = mw_xstrdup(config->path);
   g->open = config->open;
+  g->jit = config->jit;
   g->loading = true;
   list_init(&g->owned);
   list_init(&g->closing);
@@ -110,10 +114,8 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
     fprintf(stderr, "moonwatch: out of memory\n");
     abort();
   }
-  if (!config->jit) luaJIT_setmode(g->L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
   register_as(g->L, g);
-  g->watchdog =
-      mw_watchdog_new(g->L, &(struct mw_watchdog_config){.warn_only = config->jit});
+  g->watchdog = mw_watchdog_new(g->L, &(struct mw_watchdog_config){.warn_only = config->jit});
   g->sched = mw_sched_new(g->loop, g->L);
   g->changed = mw_signal_new(g->loop);
   mw_sched_on_idle(g->sched, on_idle, g);
@@ -122,8 +124,6 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
     mw_generation_free(g);
     return NULL;
   }
-  // Opening the libraries turns the compiler on again.
-  if (!config->jit) luaJIT_setmode(g->L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
   return g;
 }
 
@@ -239,12 +239,11 @@ bool mw_generation_is_busy(const struct mw_generation *g) {
   return g->active > 0 || mw_sched_task_count(g->sched) > 0;
 }
 
-void mw_generation_changed(struct mw_generation *g) {
-  mw_signal_fire(g->changed);
-  mw_host_poke(g->host);
-}
+void mw_generation_changed(struct mw_generation *g) { mw_signal_fire(g->changed); }
 
-struct mw_signal *mw_generation_signal(struct mw_generation *g) { return g->changed; }
+struct mw_signal *mw_generation_signal(struct mw_generation *g) {
+  return g->changed;
+}
 
 static void run_on_stop(struct mw_generation *g) {
   for (size_t i = 0; i < g->on_stop_count; i++) {
@@ -267,6 +266,7 @@ static void close_owned(struct mw_generation *g) {
   }
 }
 
+// The last that happens here: done may free the generation.
 static void end_stop(struct mw_generation *g) {
   mw_timer_cancel(&g->grace);
   mw_loop_cb done = g->done;
@@ -285,7 +285,7 @@ static void finish(void *arg) {
     post_finish(g);
   } else if (!mw_sched_is_quiet(g->sched)) {
     post_finish(g);
-  } else if (list_empty(&g->closing) && !g->finish_posted) {
+  } else if (mw_generation_has_ended(g)) {
     end_stop(g);
   }
 }
@@ -304,6 +304,20 @@ static void on_grace_over(void *arg) {
   end_stop(g);
 }
 
+// A load that failed leaves what it deferred: callbacks let go of what they hold, functions of the
+// script are forgotten.
+static void drop_deferred(struct mw_generation *g) {
+  g->loading = false;
+  for (size_t i = 0; i < g->deferred_count; i++) {
+    struct deferred *d = &g->deferred[i];
+    if (d->cb != NULL) d->cb(d->ctx);
+    mw_luaref_drop(g->L, &d->ref);
+  }
+  g->deferred_count = 0;
+}
+
+bool mw_generation_is_stopping(const struct mw_generation *g) { return g->stopping; }
+
 void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx) {
   assert(!g->stopping);
   g->stopping = true;
@@ -312,8 +326,14 @@ void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, 
   g->grace = mw_timer_start(g->loop, grace, on_grace_over, g);
   run_on_stop(g);
   mw_sched_cancel_all(g->sched, NULL);
+  drop_deferred(g);
   close_owned(g);
   post_finish(g);
+}
+
+bool mw_generation_has_ended(const struct mw_generation *g) {
+  return list_empty(&g->owned) && list_empty(&g->closing) && mw_sched_is_quiet(g->sched) &&
+         !g->finish_posted;
 }
 
 void mw_generation_free(struct mw_generation *g) {
@@ -337,6 +357,10 @@ struct mw_generation *mw_generation_of(struct lua_State *L) {
   return g;
 }
 
-struct lua_State *mw_generation_state(struct mw_generation *g) { return g->L; }
+struct lua_State *mw_generation_state(struct mw_generation *g) {
+  return g->L;
+}
 
-struct mw_host *mw_generation_host(struct mw_generation *g) { return g->host; }
+struct mw_host *mw_generation_host(struct mw_generation *g) {
+  return g->host;
+}

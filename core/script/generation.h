@@ -36,8 +36,8 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
 int mw_generation_load(struct mw_generation *g, struct mw_err *err);
 void mw_generation_commit(struct mw_generation *g);
 bool mw_generation_is_loading(const struct mw_generation *g);
-// Runs cb(ctx) now, or at commit while loading; never when the load fails, so what ctx points to
-// must be owned elsewhere too.
+// Runs cb(ctx) now, or at commit while loading. After a load that failed it is called when the
+// generation stops (mw_generation_is_stopping), to let go of what ctx holds.
 void mw_generation_defer(struct mw_generation *g, mw_loop_cb cb, void *ctx);
 // The same for the Lua function on top of L, which it pops. An error in it ends the run as one in
 // the entry file would, except when not loading: then it is raised.
@@ -72,6 +72,9 @@ void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L);
 // grace seconds with a log line about what is left. (A cancelled task cannot await any more, so it
 // ends within its time slice.)
 void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx);
+bool mw_generation_is_stopping(const struct mw_generation *g);
+// Whether nothing is left, so that it may be freed; false when stop gave up after its grace.
+bool mw_generation_has_ended(const struct mw_generation *g);
 // After stop reported done.
 void mw_generation_free(struct mw_generation *g);
 

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "cache/factory.h"
+#include "script/generation.h"
 #include "transport/http.h"
 #include "transport/kubeconfig.h"
 #include "transport/loop.h"
@@ -14,20 +15,21 @@ struct mw_host;
 
 struct mw_host_config {
   const char *script;
+  mw_state_open_cb open;  // what scripts get, see generation.h
   struct mw_kubeconfig_source kubeconfig;
-  const char *ns;            // -n: the namespace a factory uses when the script names none
+  const char *ns;  // -n: the namespace a factory uses when the script names none
   bool jit;
   bool http1_only;
-  double grace;              // seconds for tasks to end at shutdown, 0: 10
+  double grace;  // seconds for tasks to end at shutdown, 0: 10
 };
 
 // Exit codes of `moonwatch run`.
 enum {
   MW_EXIT_OK = 0,
-  MW_EXIT_SCRIPT = 1,    // the script failed to load, or its main task failed
-  MW_EXIT_USAGE = 2,     // wrong arguments
-  MW_EXIT_CONFIG = 3,    // no usable kubeconfig
-  MW_EXIT_LEAK = 70,     // MOONWATCH_LEAK_CHECK found something alive at exit
+  MW_EXIT_SCRIPT = 1,  // the script failed to load, or its main task failed
+  MW_EXIT_USAGE = 2,   // wrong arguments
+  MW_EXIT_CONFIG = 3,  // no usable kubeconfig
+  MW_EXIT_LEAK = 70,   // MOONWATCH_LEAK_CHECK found something alive at exit
 };
 
 // Runs a script until it ends, fails, or SIGINT/SIGTERM; returns the exit code. A second signal
@@ -38,11 +40,13 @@ int mw_host_run(const struct mw_host_config *config);
 struct mw_factory *mw_host_factory(struct mw_host *h);
 const struct mw_runtime *mw_host_runtime(struct mw_host *h);
 struct mw_loop *mw_host_loop(struct mw_host *h);
-const char *mw_host_namespace(struct mw_host *h);
+const char *mw_host_namespace(struct mw_host *h);  // "" when not given
 // The default endpoint, loaded on first use: +1, or NULL and err.
 struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err);
 // Asks for an orderly shutdown with this exit code.
 void mw_host_shutdown(struct mw_host *h, int code);
+// The script's main task failed: logs the report and shuts down.
+void mw_host_failed(struct mw_host *h, const char *report);
 // Something changed (a task ended, an informer synced or stopped): wakes the tasks that wait for it
 // (mw_generation_changed) and looks, from the loop, whether anything is left to run.
 void mw_host_poke(struct mw_host *h);

@@ -21,8 +21,8 @@
 enum {
   POOL_MAX = 64,
   NAME_ROOM = 64,
-  START_DEPTH_MAX = 32,    // tasks started by tasks on one C stack
-  NESTING_MAX = 100,       // coroutines of a script resumed by one another, likewise
+  START_DEPTH_MAX = 32,  // tasks started by tasks on one C stack
+  NESTING_MAX = 100,     // coroutines of a script resumed by one another, likewise
   FRAMES_SEARCHED = 64
 };
 
@@ -323,7 +323,9 @@ int mw_task_await(struct lua_State *L, struct mw_task *t, void (*on_cancel)(void
   return lua_yield(L, 1);
 }
 
-struct lua_State *mw_task_stack(struct mw_task *t) { return t->thread.co; }
+struct lua_State *mw_task_stack(struct mw_task *t) {
+  return t->thread.co;
+}
 
 void mw_task_wake(struct mw_task *t, int nresults) {
   assert(t->state == TASK_WAITING || t->state == TASK_WAKING);

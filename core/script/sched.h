@@ -39,10 +39,10 @@ typedef void (*mw_task_end_cb)(void *ctx, struct lua_State *L, const char *repor
 
 enum { MW_TASK_ARGS_MAX = 200 };
 
-// Takes a function and nargs (at most MW_TASK_ARGS_MAX) arguments off the top of `from` and runs it as a task, at once, until
-// it ends or awaits. (Tasks that start tasks that start tasks... do so from the loop beyond some
-// depth.) name is for reports (copied, cut to 63 bytes). end may be NULL; it may be called before
-// this returns. Returns NULL when the task has already ended.
+// Takes a function and nargs (at most MW_TASK_ARGS_MAX) arguments off the top of `from` and runs it
+// as a task, at once, until it ends or awaits. (Tasks that start tasks that start tasks... do so
+// from the loop beyond some depth.) name is for reports (copied, cut to 63 bytes). end may be NULL;
+// it may be called before this returns. Returns NULL when the task has already ended.
 struct mw_task *mw_task_start(struct mw_sched *s, struct lua_State *from, int nargs,
                               const char *name, mw_task_end_cb end, void *ctx);
 

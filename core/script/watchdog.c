@@ -37,9 +37,9 @@ struct mw_watchdog {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t wake;
-  int depth;              // script thread only
-  uint64_t last_warning;  // script thread only
-  char stack[STACK_ROOM]; // script thread only: where the slice was at warn_after
+  int depth;               // script thread only
+  uint64_t last_warning;   // script thread only
+  char stack[STACK_ROOM];  // script thread only: where the slice was at warn_after
   // Under the lock.
   bool active, asleep, stop, hooked;
   enum stage stage;

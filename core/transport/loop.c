@@ -270,10 +270,11 @@ struct mw_timer *mw_timer_start(struct mw_loop *l, double seconds, mw_loop_cb cb
   uv_timer_init(&l->uv, &t->handle);
   t->handle.data = t;
   mw_live_add(MW_LIVE_HANDLE, 1);
-  // libuv counts from the start of the turn, which may be long ago: a timer must not be early.
+  // libuv counts whole milliseconds from the start of the turn, which may be long ago: a timer must
+  // not be early.
   uv_update_time(&l->uv);
   uint64_t ms = 0;
-  if (seconds > 0) ms = seconds < 1e12 ? (uint64_t)ceil(seconds * 1000) : (uint64_t)1e15;
+  if (seconds > 0) ms = seconds < 1e12 ? (uint64_t)ceil(seconds * 1000) + 1 : (uint64_t)1e15;
   uv_timer_start(&t->handle, on_timer, ms, 0);
   return t;
 }

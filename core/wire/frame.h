@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the end of a JSON object that comes in pieces and hands it out in one. Private to core/wire.
+// Finds the end of a JSON object that comes in pieces and hands it out in one. Private to
+// core/wire.
 //
 // Only brackets and strings are looked at; whoever gets the object validates it. An object that
 // lies in one chunk is used in place, any other is gathered.
@@ -16,7 +17,7 @@ struct mw_frame {
   struct mw_buf buf;  // what came of an object so far; its limit is the limit of an object
   uint64_t depth;     // open brackets; 0 between objects
   bool in_string;
-  bool escape;        // the next byte is escaped
+  bool escape;  // the next byte is escaped
 };
 
 void mw_frame_init(struct mw_frame *f, size_t limit);

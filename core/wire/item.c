@@ -31,9 +31,9 @@ enum spot {
 
 struct mw_item_scanner {
   struct mw_walk w;
-  struct mw_buf out;   // the copy, behind room for the defaults
-  struct mw_buf text;  // noted strings, unescaped
-  struct mw_buf front; // the defaults as JSON
+  struct mw_buf out;    // the copy, behind room for the defaults
+  struct mw_buf text;   // noted strings, unescaped
+  struct mw_buf front;  // the defaults as JSON
   struct mw_item_label *labels;
   size_t label_cap;
   struct mw_item item;

@@ -148,7 +148,7 @@ int mw_json_unescape(struct mw_slice raw, struct mw_buf *out) {
   static const char from[] = "\"\\/bfnrt";
   static const char to[] = "\"\\/\b\f\n\r\t";
   const char *p = raw.p;
-  const char *end = raw.p + raw.n;
+  const char *end = mw_slice_end(raw);
   while (p < end) {
     const char *backslash = memchr(p, '\\', (size_t)(end - p));
     const char *stop = backslash != NULL ? backslash : end;
@@ -180,7 +180,7 @@ static int quote_char(unsigned char c, struct mw_buf *out) {
 
 int mw_json_quote(struct mw_slice s, struct mw_buf *out) {
   const char *p = s.p;
-  const char *end = s.p + s.n;
+  const char *end = mw_slice_end(s);
   const char *run = p;
   int rc = mw_buf_add(out, "\"", 1);
   while (rc == 0 && p < end) {
@@ -200,7 +200,7 @@ int mw_json_quote(struct mw_slice s, struct mw_buf *out) {
 
 bool mw_utf8_valid(struct mw_slice s) {
   const char *p = s.p;
-  const char *end = s.p + s.n;
+  const char *end = mw_slice_end(s);
   while (p < end) {
     if ((signed char)*p >= 0) {
       p++;

@@ -46,15 +46,15 @@ struct mw_list_split {
   enum state state;
   enum field field;
   bool has_items;
-  int failed;            // what feed returned last, when that was not 0
-  size_t last_size;      // of the last item: a good guess for the next
-  uint64_t base;         // offset of the chunk
+  int failed;        // what feed returned last, when that was not 0
+  size_t last_size;  // of the last item: a good guess for the next
+  uint64_t base;     // offset of the chunk
   const char *chunk;
-  uint64_t start;        // offset of the item or member at hand
+  uint64_t start;  // offset of the item or member at hand
   struct mw_list_info info;
   struct mw_item_defaults defaults;
-  char message[256];     // of a Status that came in place of a list
-  struct mw_err *err;    // where the call at hand reports
+  char message[256];   // of a Status that came in place of a list
+  struct mw_err *err;  // where the call at hand reports
 };
 
 struct mw_list_split *mw_list_split_new(const struct mw_projection *projection, mw_list_item_cb cb,
@@ -395,7 +395,7 @@ static int step(struct mw_list_split *s, const char **p, const char *end) {
 
 int mw_list_split_feed(struct mw_list_split *s, const char *p, size_t n, struct mw_err *err) {
   if (s->failed != 0) return mw_err_set(err, s->failed, "the list has failed before");
-  const char *end = p + n;
+  const char *end = mw_slice_end(mw_slice(p, n));
   s->chunk = p;
   s->err = err;
   while (p < end && s->failed == 0) s->failed = step(s, &p, end);

@@ -12,16 +12,16 @@
 #include "base/alloc.h"
 
 enum {
-  DICT_MAX = 64 * 1024,          // LZ4 looks back no further
-  FIRST_ROOM = 16 * 1024,        // for samples at the start; grows to DICT_MAX
-  SAMPLE_MAX = 12 * 1024,        // of a larger object only the beginning
-  SAMPLE_EVERY = 4,              // of the objects seen, one is looked at
-  SEEN_MAX = 512,                // objects after which the dictionary is frozen
-  GOOD_RATIO = 8,                // what packs this well teaches nothing
-  ACCELERATION = 2,              // 20 % faster than 1 and 2 % larger
-  RAW_MAX = 64 * 1024 * 1024,    // more is damage
-  SLOTS = 4,                     // dictionaries an unpacker keeps at hand
-  KEEP_MAX = 1024 * 1024,        // output room that outlives a large object
+  DICT_MAX = 64 * 1024,        // LZ4 looks back no further
+  FIRST_ROOM = 16 * 1024,      // for samples at the start; grows to DICT_MAX
+  SAMPLE_MAX = 12 * 1024,      // of a larger object only the beginning
+  SAMPLE_EVERY = 4,            // of the objects seen, one is looked at
+  SEEN_MAX = 512,              // objects after which the dictionary is frozen
+  GOOD_RATIO = 8,              // what packs this well teaches nothing
+  ACCELERATION = 2,            // 20 % faster than 1 and 2 % larger
+  RAW_MAX = 64 * 1024 * 1024,  // more is damage
+  SLOTS = 4,                   // dictionaries an unpacker keeps at hand
+  KEEP_MAX = 1024 * 1024,      // output room that outlives a large object
 };
 
 struct mw_dict {
@@ -74,7 +74,9 @@ void mw_packer_free(struct mw_packer *p) {
   mw_free(p);
 }
 
-struct mw_dict *mw_packer_dict(struct mw_packer *p) { return p->dict; }
+struct mw_dict *mw_packer_dict(struct mw_packer *p) {
+  return p->dict;
+}
 
 size_t mw_pack_bound(size_t raw_len) {
   size_t bound = raw_len <= RAW_MAX ? (size_t)LZ4_compressBound((int)raw_len) : 0;
@@ -92,8 +94,8 @@ static void freeze(struct mw_packer *p) {
 static bool packs_well(struct mw_packer *p, struct mw_slice raw, char *out) {
   if (p->n == 0) return false;
   LZ4_loadDict(&p->work, p->samples, (int)p->n);
-  int n = LZ4_compress_fast_continue(&p->work, raw.p, out, (int)raw.n,
-                                     (int)mw_pack_bound(raw.n), ACCELERATION);
+  int n = LZ4_compress_fast_continue(&p->work, raw.p, out, (int)raw.n, (int)mw_pack_bound(raw.n),
+                                     ACCELERATION);
   return n > 0 && (size_t)n * GOOD_RATIO < raw.n;
 }
 
@@ -132,8 +134,8 @@ struct slot {
   struct mw_dict *dict;  // a reference, so that its address stays its own; NULL for none
   bool used;
   char *memory;
-  size_t cap;            // room for output
-  uint64_t stamp;        // when it was used last
+  size_t cap;      // room for output
+  uint64_t stamp;  // when it was used last
 };
 
 struct mw_unpacker {
@@ -141,7 +143,9 @@ struct mw_unpacker {
   uint64_t clock;
 };
 
-struct mw_unpacker *mw_unpacker_new(void) { return mw_xcalloc(1, sizeof(struct mw_unpacker)); }
+struct mw_unpacker *mw_unpacker_new(void) {
+  return mw_xcalloc(1, sizeof(struct mw_unpacker));
+}
 
 static void slot_clear(struct slot *s) {
   mw_dict_unref(s->dict);
@@ -197,8 +201,8 @@ struct mw_slice mw_unpack(struct mw_unpacker *u, struct mw_dict *dict, struct mw
   int dict_n = dict != NULL ? (int)dict->n : 0;
   int n;
   if (want < raw_len) {
-    n = LZ4_decompress_safe_partial_usingDict(packed.p, out, (int)packed.n, (int)want,
-                                              (int)raw_len, s->memory, dict_n);
+    n = LZ4_decompress_safe_partial_usingDict(packed.p, out, (int)packed.n, (int)want, (int)raw_len,
+                                              s->memory, dict_n);
     return n >= 0 && (size_t)n >= want ? mw_slice(out, (size_t)n) : damaged;
   }
   n = LZ4_decompress_safe_usingDict(packed.p, out, (int)packed.n, (int)raw_len, s->memory, dict_n);

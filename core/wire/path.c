@@ -141,7 +141,9 @@ void mw_path_free(struct mw_path *path) {
   mw_free(path);
 }
 
-struct mw_slice mw_path_text(const struct mw_path *path) { return path->text; }
+struct mw_slice mw_path_text(const struct mw_path *path) {
+  return path->text;
+}
 
 struct lookup {
   const struct mw_path *path;
@@ -208,7 +210,7 @@ static int look(struct lookup *l, struct mw_walk *w, size_t i) {
 
 int mw_path_each(const struct mw_path *path, struct mw_slice json, mw_path_cb cb, void *ctx) {
   struct lookup l = {.path = path, .cb = cb, .ctx = ctx};
-  struct mw_walk w = {.p = json.p, .end = json.p + json.n, .run = json.p};
+  struct mw_walk w = {.p = json.p, .end = mw_slice_end(json), .run = json.p};
   int rc = look(&l, &w, 0);
   return rc < 0 ? rc : l.found;
 }

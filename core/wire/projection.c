@@ -27,8 +27,8 @@ struct set {
 
 // What holds for one place in the object.
 struct rule {
-  bool keep_all;      // a kept path ends here or above
-  struct set keep;    // those that go on below
+  bool keep_all;    // a kept path ends here or above
+  struct set keep;  // those that go on below
   struct set drop;
   struct set always;
 };
@@ -36,8 +36,8 @@ struct rule {
 const struct mw_projection_node mw_projection_drop = {.keep_rest = false};
 
 static const char *const always_kept[] = {
-    "apiVersion",    "kind",         "metadata.name", "metadata.namespace",
-    "metadata.uid", "metadata.resourceVersion",
+    "apiVersion",         "kind",         "metadata.name",
+    "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
 };
 enum { ALWAYS_COUNT = sizeof always_kept / sizeof always_kept[0] };
 
@@ -234,11 +234,11 @@ const struct mw_projection *mw_projection_default(void) {
       .key = {"managedFields", sizeof "managedFields" - 1}, .node = &mw_projection_drop};
   static const struct mw_projection_node metadata = {
       .keep_rest = true, .children = &managed, .count = 1};
-  static const struct mw_projection_child child = {
-      .key = {"metadata", sizeof "metadata" - 1}, .node = &metadata};
+  static const struct mw_projection_child child = {.key = {"metadata", sizeof "metadata" - 1},
+                                                   .node = &metadata};
   static const struct mw_projection_node root = {.keep_rest = true, .children = &child, .count = 1};
-  static const struct mw_projection shared = {
-      .root = &root, .text = {default_text, sizeof default_text - 1}};
+  static const struct mw_projection shared = {.root = &root,
+                                              .text = {default_text, sizeof default_text - 1}};
   return &shared;
 }
 
@@ -254,7 +254,9 @@ void mw_projection_free(struct mw_projection *p) {
   mw_free(p);
 }
 
-struct mw_slice mw_projection_text(const struct mw_projection *p) { return p->text; }
+struct mw_slice mw_projection_text(const struct mw_projection *p) {
+  return p->text;
+}
 bool mw_projection_is_partial(const struct mw_projection *p) { return p->partial; }
 const struct mw_projection_node *mw_projection_root(const struct mw_projection *p) {
   return p->root;

@@ -139,9 +139,7 @@ static inline const char *plain_run(struct mw_walk *w, const char *p) {
   }
 }
 #else
-static inline bool is_plain(char c) {
-  return (signed char)c >= 0x20 && c != '"' && c != '\\';
-}
+static inline bool is_plain(char c) { return (signed char)c >= 0x20 && c != '"' && c != '\\'; }
 
 static const char *plain_run(struct mw_walk *w, const char *p) {
   while (p < w->end && is_plain(*p)) p++;

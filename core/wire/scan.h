@@ -29,7 +29,7 @@ struct mw_walk {
   const char *block;  // the 64 bytes that `stops` is for; NULL at first
   uint64_t stops;     // one bit per byte where plain text ends
   enum mw_fault fault;
-  const char *why;    // on an error: what was expected
+  const char *why;  // on an error: what was expected
 };
 
 // Records the fault at p and returns its code: MW_ELIMIT or MW_EPARSE.
@@ -57,6 +57,9 @@ int mw_walk_number(struct mw_walk *w, bool *is_int) __attribute__((warn_unused_r
 int mw_walk_member(struct mw_walk *w, bool *first, struct mw_slice *key, bool *escaped)
     __attribute__((warn_unused_result));
 int mw_walk_element(struct mw_walk *w, bool *first) __attribute__((warn_unused_result));
+
+// Behind the last byte, also for the slice without any.
+static inline const char *mw_slice_end(struct mw_slice s) { return s.n > 0 ? s.p + s.n : s.p; }
 
 // Whether a raw string reads `text` once it is unescaped.
 bool mw_raw_is(struct mw_slice raw, bool escaped, struct mw_slice text);

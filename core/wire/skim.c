@@ -10,17 +10,17 @@ enum state {
   COLON,          // ':'
   AFTER,          // ',' or a closing bracket
   STRING,
-  ESCAPE,     // behind a backslash
-  HEX,        // in \uXXXX
-  UTF8,       // in a sequence
-  MINUS,      // a digit must follow
-  ZERO,       // a number may end here; no digit may follow
-  INT,        // a number may end here
-  DOT,        // a digit must follow
-  FRACTION,   // a number may end here
-  E,          // a sign or a digit must follow
-  E_SIGN,     // a digit must follow
-  EXPONENT,   // a number may end here
+  ESCAPE,    // behind a backslash
+  HEX,       // in \uXXXX
+  UTF8,      // in a sequence
+  MINUS,     // a digit must follow
+  ZERO,      // a number may end here; no digit may follow
+  INT,       // a number may end here
+  DOT,       // a digit must follow
+  FRACTION,  // a number may end here
+  E,         // a sign or a digit must follow
+  E_SIGN,    // a digit must follow
+  EXPONENT,  // a number may end here
   LITERAL,
   DONE,
 };

@@ -11,18 +11,18 @@
 
 struct mw_skim {
   uint8_t state;
-  uint8_t hex;         // hexadecimal digits to come
-  uint8_t more;        // bytes of a UTF-8 sequence to come
-  uint8_t seen;        // and those that came
-  uint8_t lo;          // range of the next one
+  uint8_t hex;   // hexadecimal digits to come
+  uint8_t more;  // bytes of a UTF-8 sequence to come
+  uint8_t seen;  // and those that came
+  uint8_t lo;    // range of the next one
   uint8_t hi;
-  bool key;            // the string at hand is a member name
-  unsigned depth;      // open containers
-  const char *literal; // what must follow of true, false, null
+  bool key;                                      // the string at hand is a member name
+  unsigned depth;                                // open containers
+  const char *literal;                           // what must follow of true, false, null
   uint64_t objects[MW_JSON_DEPTH_MAX / 64 + 1];  // one bit per level, set for objects
   enum mw_fault fault;
   const char *why;
-  size_t back;         // the offending byte lies this far before the cursor
+  size_t back;  // the offending byte lies this far before the cursor
 };
 
 void mw_skim_start(struct mw_skim *s);

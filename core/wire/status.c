@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "wire/json.h"
+#include "wire/scan.h"
 
 enum { TEXT_MAX = 64 * 1024, BODY_SHOWN = 200 };
 
@@ -101,12 +102,24 @@ static int read_details(struct mw_json *c, struct mw_status *out, struct mw_buf 
 // Reasons that stand for themselves; with any other the code decides.
 static bool is_known(const char *reason) {
   static const char *const known[] = {
-      "Unauthorized",     "Forbidden",     "NotFound",
-      "AlreadyExists",    "Conflict",      "Gone",
-      "Invalid",          "ServerTimeout", "StoreReadError",
-      "Timeout",          "TooManyRequests", "BadRequest",
-      "MethodNotAllowed", "NotAcceptable", "RequestEntityTooLarge",
-      "UnsupportedMediaType", "InternalError", "Expired",
+      "Unauthorized",
+      "Forbidden",
+      "NotFound",
+      "AlreadyExists",
+      "Conflict",
+      "Gone",
+      "Invalid",
+      "ServerTimeout",
+      "StoreReadError",
+      "Timeout",
+      "TooManyRequests",
+      "BadRequest",
+      "MethodNotAllowed",
+      "NotAcceptable",
+      "RequestEntityTooLarge",
+      "UnsupportedMediaType",
+      "InternalError",
+      "Expired",
       "ServiceUnavailable",
   };
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -141,7 +154,7 @@ static int read_member(struct mw_json *c, struct mw_slice key, struct mw_status 
 }
 
 bool mw_status_parse(struct mw_slice json, struct mw_status *out) {
-  struct mw_json c = {json.p, json.p + json.n};
+  struct mw_json c = {json.p, mw_slice_end(json)};
   struct hints hints = {0};
   struct type type = {0};
   struct mw_buf text;

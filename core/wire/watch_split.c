@@ -155,8 +155,7 @@ static void reading_init(struct reading *r, const char *p, const char *end) {
   *r = (struct reading){.w = {.p = p, .end = end, .run = p}};
 }
 
-static int in_event(struct mw_watch_split *s, const char **p, const char *end,
-                    struct mw_err *err) {
+static int in_event(struct mw_watch_split *s, const char **p, const char *end, struct mw_err *err) {
   struct mw_slice whole;
   int rc = mw_frame_feed(&s->frame, p, end, &whole);
   if (rc < 0) {
@@ -178,8 +177,8 @@ static int in_event(struct mw_watch_split *s, const char **p, const char *end,
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 // *p stands between events. chunk is where the bytes at hand begin.
-static int begin_event(struct mw_watch_split *s, const char *chunk, const char **p,
-                       const char *end, struct mw_err *err) {
+static int begin_event(struct mw_watch_split *s, const char *chunk, const char **p, const char *end,
+                       struct mw_err *err) {
   while (*p < end && is_space(**p)) ++*p;
   if (*p == end) return 0;
   s->start = s->base + (uint64_t)(*p - chunk);
@@ -199,7 +198,7 @@ static int begin_event(struct mw_watch_split *s, const char *chunk, const char *
 int mw_watch_split_feed(struct mw_watch_split *s, const char *p, size_t n, struct mw_err *err) {
   if (s->failed != 0) return mw_err_set(err, s->failed, "the watch has failed before");
   const char *chunk = p;
-  const char *end = p + n;
+  const char *end = mw_slice_end(mw_slice(p, n));
   while (p < end && s->failed == 0) {
     s->failed = s->in_event ? in_event(s, &p, end, err) : begin_event(s, chunk, &p, end, err);
   }

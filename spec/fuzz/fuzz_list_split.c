@@ -54,8 +54,8 @@ static void run(const struct mw_projection *projection, const char *p, size_t n,
   const struct mw_list_info *info = mw_list_split_info(s);
   require(mw_buf_printf(seen, "%d %s %s %s %s %s %lld %zu", rc, err.message, info->kind,
                         info->api_version, info->rv,
-                        info->continue_token != NULL ? info->continue_token : "",
-                        info->remaining, info->items) == 0);
+                        info->continue_token != NULL ? info->continue_token : "", info->remaining,
+                        info->items) == 0);
   mw_list_split_free(s);
 }
 

@@ -24,8 +24,8 @@ local records, last = {}, 0
 local function record_of(ctx) return records[tonumber(ffi.cast("intptr_t", ctx))] end
 
 local callbacks = ffi.new("struct mw_request_callbacks")
--- A struct that is passed by value cannot reach a Lua callback: on_done is seen through a pointer
--- to its parts, which the calling convention puts into two registers.
+-- LuaJIT's callbacks cannot take a struct by value. The slice of on_done travels in two registers,
+-- as its pointer and its length would.
 callbacks.on_response = function(ctx, response)
   local r = record_of(ctx)
   r.events[#r.events + 1] = "response"
@@ -61,6 +61,7 @@ callbacks.on_done = ffi.cast(ffi.typeof(callbacks.on_done), on_done)
 
 --- A loop and a pool. config: fields of mw_http_config.
 function transport.client(config)
+  C.mw_log_set_level(C.MW_LOG_ERROR)
   local loop = C.mw_loop_new("spec")
   local http = C.mw_http_new(loop, ffi.new("struct mw_http_config", config or {}))
   return setmetatable({ loop = loop, http = http, endpoints = {} }, Client)
@@ -68,7 +69,8 @@ end
 
 --- An endpoint from the text of a cluster and a user.
 function Client:endpoint(cluster, user, dir)
-  local yaml = ([[{"current-context": c, "contexts": [{"name": c, "context": {"cluster": c, "user": u}}],
+  local yaml = ([[{"current-context": c,
+    "contexts": [{"name": c, "context": {"cluster": c, "user": u}}],
     "clusters": [{"name": c, "cluster": {%s}}], "users": [{"name": u, "user": {%s}}]}]])
     :format(cluster, user or "")
   local err = unit.err()
@@ -137,7 +139,8 @@ function Client:stats()
   local s = ffi.new("struct mw_http_stats")
   C.mw_http_stats(self.http, s)
   return { requests = tonumber(s.requests), retries = tonumber(s.retries),
-    connections = tonumber(s.connections), pokes = tonumber(s.pokes), rescues = tonumber(s.rescues) }
+    connections = tonumber(s.connections), pokes = tonumber(s.pokes),
+    rescues = tonumber(s.rescues) }
 end
 
 --- How old files may be and how long plugins may run, for every login of the pool so far.
@@ -154,6 +157,7 @@ function Client:close()
   C.mw_http_free(self.http)
   C.mw_loop_free(self.loop)
   for _, e in ipairs(self.endpoints) do C.mw_endpoint_unref(e) end
+  C.mw_log_set_level(C.MW_LOG_INFO)
   records = {}
 end
 
@@ -309,19 +313,19 @@ end
 --- nghttpd with dir/<cert>.{key,crt}, serving the files of dir/htdocs. extra: more arguments.
 function transport.h2(dir, cert, extra)
   local port = transport.free_port()
-  local args = { "-v", "--no-content-length", "-d", dir .. "/htdocs" }
+  local args = { "-d", dir .. "/htdocs" }
   for _, arg in ipairs(extra or {}) do args[#args + 1] = arg end
   args[#args + 1] = tostring(port)
   args[#args + 1] = dir .. "/" .. cert .. ".key"
   args[#args + 1] = dir .. "/" .. cert .. ".crt"
   local out = uv.new_pipe(false)
   local server = setmetatable({ port = port, log = "", out = out }, H2)
-  server.process = assert(uv.spawn("nghttpd", { args = args, stdio = { nil, out, out } },
+  server.process = assert(uv.spawn("nghttpd", { args = args, stdio = { nil, out, nil } },
     function() server.gone = true end))
   out:read_start(function(_, data) server.log = server.log .. (data or "") end)
   local stop = transport.now() + 10
   while not accepts(port) do
-    assert(not server.gone and transport.now() < stop, "nghttpd does not start: " .. server.log)
+    assert(not server.gone and transport.now() < stop, "nghttpd does not start")
   end
   return server
 end

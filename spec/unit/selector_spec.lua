@@ -22,7 +22,7 @@ end
 local function matches(text, labels)
   local s = assert(parse(text))
   local get = ffi.cast("mw_label_cb", function(_, key, value)
-    local found = labels[str(key)]
+    local found = labels[str(key[0])]
     if not found then return false end
     value[0] = slice(found)
     return true
@@ -184,7 +184,8 @@ describe("label selector", function()
       for _, k in ipairs(keys) do if math.random() < 0.6 then labels[k] = pick(values) end end
       for i = 1, math.random(0, 3) do
         local k, v, w, kind = pick(keys), pick(values), pick(values), math.random(6)
-        local has, is = labels[k], nil
+        local has = labels[k]
+        local is
         if kind == 1 then reqs[i], is = k, has ~= nil
         elseif kind == 2 then reqs[i], is = "!" .. k, has == nil
         elseif kind == 3 then reqs[i], is = k .. "=" .. v, has == v

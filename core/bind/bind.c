@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/bind.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "bind/codec.h"
+#include "bind/objtable.h"
+#include "bind/util.h"
+#include "script/embedded.h"
+
+// package.preload of an embedded module: compiled when it is first required.
+static int load_embedded(lua_State *L) {
+  const struct mw_embedded *e = lua_touserdata(L, lua_upvalueindex(1));
+  if (luaL_loadbufferx(L, e->source, e->size, e->chunk, "t") != 0) return lua_error(L);
+  lua_pushstring(L, e->module);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+static int load_core(lua_State *L) {
+  static const struct {
+    const char *name;
+    void (*open)(struct lua_State *L);
+  } parts[] = {
+      {"task", mw_bind_task},     {"log", mw_bind_log},           {"codec", mw_bind_codec},
+      {"client", mw_bind_client}, {"informer", mw_bind_informer}, {"indexer", mw_bind_indexer},
+  };
+  lua_createtable(L, 0, sizeof parts / sizeof parts[0]);
+  int core = lua_gettop(L);
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    parts[i].open(L);
+    lua_setfield(L, core, parts[i].name);
+  }
+  mw_bind_error_open(L);
+  lua_setfield(L, core, "error_meta");
+  return 1;
+}
+
+void mw_bind_open(struct lua_State *L) {
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "preload");  // [package, preload]
+  for (const struct mw_embedded *e = mw_embedded_lua; e->module != NULL; e++) {
+    lua_pushlightuserdata(L, (void *)e);
+    lua_pushcclosure(L, load_embedded, 1);
+    lua_setfield(L, -2, e->module);
+  }
+  lua_pushcfunction(L, load_core);
+  lua_setfield(L, -2, "kube._core");
+  lua_pop(L, 2);
+  mw_codec_open(L);
+  mw_objtable_open(L);
+  // Now, while all of Lua is there: the bindings may need what scripts do not get.
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "kube._core");
+  lua_call(L, 1, 0);
+}

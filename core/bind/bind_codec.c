@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// kube._core.codec: JSON and object tables for lua/kube.
+#include <math.h>
+
+#include "base/buf.h"
+#include "bind/bind.h"
+#include "bind/codec.h"
+#include "bind/codec_internal.h"
+#include "bind/get.h"
+#include "bind/number.h"
+#include "bind/objtable_internal.h"
+#include "bind/util.h"
+#include "cache/object.h"
+#include "wire/item.h"
+
+enum {
+  COPY_VALUES_MAX = 4 * 1024 * 1024,  // C code cannot be interrupted, so it must end by itself
+  BUFFER_KEPT = 256 * 1024,           // a larger one is given back after use
+};
+
+static int codec_decode(lua_State *L) {
+  struct mw_err err;
+  if (mw_codec_push(L, mw_bind_slice(L, 1), &err) < 0) return luaL_error(L, "%s", err.message);
+  return 1;
+}
+
+static int buffer_gc(lua_State *L) {
+  mw_buf_deinit(lua_touserdata(L, 1));
+  return 0;
+}
+
+// Pushes a userdata with a buffer: Lua owns it, because pushing its content may raise.
+static void push_buffer(lua_State *L) {
+  struct mw_buf *buffer = lua_newuserdata(L, sizeof *buffer);
+  mw_buf_init(buffer, MW_ITEM_SIZE_MAX);
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, buffer_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+}
+
+// The upvalue is the buffer.
+static int codec_encode(lua_State *L) {
+  luaL_checkany(L, 1);
+  struct mw_buf *buffer = lua_touserdata(L, lua_upvalueindex(1));
+  struct mw_err err;
+  mw_buf_reset(buffer);
+  if (mw_codec_encode(L, 1, buffer, &err) < 0) return luaL_error(L, "%s", err.message);
+  lua_pushlstring(L, buffer->p, buffer->n);
+  if (buffer->cap > BUFFER_KEPT) mw_buf_deinit(buffer);
+  return 1;
+}
+
+static int mark(lua_State *L, enum mw_codec_slot slot) {
+  if (lua_isnoneornil(L, 1)) {
+    lua_settop(L, 0);
+    lua_newtable(L);
+  }
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  mw_objtable_require(L, 1);
+  const struct mw_codec *codec = mw_codec_of(L);
+  if (lua_getmetatable(L, 1)) {
+    const void *mt = lua_topointer(L, -1);
+    bool ours = mt == codec->array_mt || mt == codec->object_mt;
+    luaL_argcheck(L, ours, 1, "the table has a metatable of its own");
+    lua_pop(L, 1);
+  }
+  mw_codec_mark(L, slot);
+  return 1;
+}
+
+static int codec_array(lua_State *L) { return mark(L, MW_CODEC_ARRAY); }
+
+static int codec_object(lua_State *L) { return mark(L, MW_CODEC_OBJECT); }
+
+static int codec_is_array(lua_State *L) {
+  lua_pushboolean(L, lua_istable(L, 1) && mw_codec_is_array(L, 1));
+  return 1;
+}
+
+// int64(x): a number, a decimal string or a 64-bit integer, exactly.
+static int codec_int64(lua_State *L) {
+  struct mw_number number;
+  switch (lua_type(L, 1)) {
+    case LUA_TNUMBER: {
+      double d = lua_tonumber(L, 1);
+      bool whole = d >= -0x1p63 && d < 0x1p63 && d == trunc(d);
+      luaL_argcheck(L, whole, 1, "the number is not a 64-bit integer");
+      mw_codec_push_int64(L, (int64_t)d);
+      return 1;
+    }
+    case LUA_TSTRING:
+      luaL_argcheck(L, mw_number_read_int(mw_bind_slice(L, 1), &number), 1,
+                    "the string is not a 64-bit integer");
+      if (number.kind == MW_NUMBER_INT64) {
+        mw_codec_push_int64(L, number.i);
+      } else {
+        mw_codec_push_uint64(L, number.u);
+      }
+      return 1;
+    case MW_TCDATA:
+      luaL_argcheck(L, mw_codec_integer(L, 1) != 0, 1, "the value is not a 64-bit integer");
+      lua_settop(L, 1);
+      return 1;
+    default:
+      return luaL_argerror(L, 1, "number or string expected");
+  }
+}
+
+// number(text): a JSON number literal as the value that keeps it whole.
+static int codec_number(lua_State *L) {
+  struct mw_slice text = mw_bind_slice(L, 1);
+  struct mw_json c = {text.p, text.p + text.n};
+  struct mw_slice literal;
+  bool is_int;
+  bool valid = mw_json_number(&c, &literal, &is_int) == 0 && literal.n == text.n;
+  luaL_argcheck(L, valid, 1, "not a JSON number");
+  mw_codec_push_number(L, text, is_int);
+  return 1;
+}
+
+// Pushes a deep copy of the table at idx with the marks of arrays and objects, and no other
+// metatables.
+static void copy_table(lua_State *L, int idx, unsigned depth, int *left) {
+  if (depth > MW_JSON_DEPTH_MAX) {
+    luaL_error(L, "cannot copy: nested deeper than %d levels (a table that contains itself?)",
+               MW_JSON_DEPTH_MAX);
+  }
+  luaL_checkstack(L, 12, NULL);
+  mw_objtable_require(L, idx);
+  lua_createtable(L, (int)lua_objlen(L, idx), 0);
+  int copy = lua_gettop(L);
+  if (lua_getmetatable(L, idx)) {
+    const void *mt = lua_topointer(L, -1);
+    const struct mw_codec *codec = mw_codec_of(L);
+    if (mt == codec->array_mt || mt == codec->object_mt) {
+      lua_setmetatable(L, copy);
+    } else {
+      lua_pop(L, 1);
+    }
+  }
+  for (lua_pushnil(L); lua_next(L, idx);) {  // [copy, key, value]
+    if (--*left < 0) luaL_error(L, "cannot copy: more than %d values", COPY_VALUES_MAX);
+    lua_pushvalue(L, -2);
+    if (lua_istable(L, -2)) {
+      copy_table(L, lua_gettop(L) - 1, depth + 1, left);
+    } else {
+      lua_pushvalue(L, -2);
+    }
+    lua_rawset(L, copy);
+    lua_pop(L, 1);
+  }
+}
+
+// copy(o): of a cached object what the server sent, of any other value what it holds now.
+static int codec_copy(lua_State *L) {
+  luaL_checkany(L, 1);
+  lua_settop(L, 1);
+  if (!lua_istable(L, 1)) return 1;
+  struct mw_slice json = mw_objtable_json(L, 1);
+  if (json.p != NULL && mw_codec_push(L, json, NULL) == 0) return 1;
+  int left = COPY_VALUES_MAX;
+  copy_table(L, 1, 1, &left);
+  return 1;
+}
+
+// Pushes field `name` of the table on top if that is a string, else nil.
+static const char *push_string_field(lua_State *L, const char *name) {
+  lua_getfield(L, -1, name);
+  return lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+}
+
+// object_key(o): "namespace/name", or "name" without a namespace.
+static int codec_object_key(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  const struct mw_object *o = mw_objtable_object(L, 1);
+  if (o != NULL) {
+    struct mw_slice key = mw_object_key(o);
+    lua_pushlstring(L, key.p, key.n);
+    return 1;
+  }
+  lua_getfield(L, 1, "metadata");
+  luaL_argcheck(L, lua_istable(L, -1), 1, "the object has no metadata");
+  const char *ns = push_string_field(L, "namespace");
+  lua_insert(L, -2);
+  const char *name = push_string_field(L, "name");
+  luaL_argcheck(L, name != NULL, 1, "the object has no metadata.name");
+  if (ns != NULL && ns[0] != '\0') lua_pushfstring(L, "%s/%s", ns, name);
+  return 1;
+}
+
+// mutation_detector(on)
+static int codec_mutation_detector(lua_State *L) {
+  mw_objtable_detect(L, lua_toboolean(L, 1));
+  return 0;
+}
+
+// mutations(): what was changed in cached objects since the last call.
+static int codec_mutations(lua_State *L) {
+  mw_objtable_mutations(L);
+  return 1;
+}
+
+void mw_bind_codec(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"decode", codec_decode},
+      {"array", codec_array},
+      {"object", codec_object},
+      {"is_array", codec_is_array},
+      {"int64", codec_int64},
+      {"number", codec_number},
+      {"get", mw_get},
+      {"copy", codec_copy},
+      {"object_key", codec_object_key},
+      {"mutation_detector", codec_mutation_detector},
+      {"mutations", codec_mutations},
+      {NULL, NULL},
+  };
+  lua_newtable(L);
+  luaL_register(L, NULL, functions);
+  push_buffer(L);
+  lua_pushcclosure(L, codec_encode, 1);
+  lua_setfield(L, -2, "encode");
+  lua_pushlightuserdata(L, NULL);
+  lua_setfield(L, -2, "null");
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Life: both loops, the pool of connections, the registry of informers; then the generation; then
+// the script loop until `begin_shutdown`, whose steps follow one another from the loop: generation,
+// registry, loop. The rest is taken down in reverse order once the loop has returned.
+//
+// Signals are handled on the ingest loop, because a script can keep the script loop busy.
+#include "script/host.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "script/progress.h"
+
+enum { EXIT_SECOND_SIGNAL = 130, SIGNALS = 2, SETTLE_TURNS = 200, SETTLE_MS = 10 };
+
+static const double default_grace = 10;
+
+struct mw_host {
+  const struct mw_host_config *config;
+  struct mw_loop *script, *ingest;
+  struct mw_runtime runtime;
+  struct mw_factory *factory;
+  struct mw_endpoint *endpoint;  // NULL until asked for
+  struct mw_generation *generation;
+  struct mw_progress *progress;
+  uv_signal_t signals[SIGNALS];  // of the ingest loop
+  int signal_count;              // ingest thread only
+  char config_error[MW_ERR_MESSAGE_MAX];
+  bool running;   // from commit until shutdown begins
+  bool shutdown;  // asked for
+  bool poked;     // a look is posted
+  int code;
+};
+
+static void on_factory_closed(void *arg) {
+  struct mw_host *h = arg;
+  mw_loop_stop(h->script);
+}
+
+static void on_generation_stopped(void *arg) {
+  struct mw_host *h = arg;
+  if (!mw_generation_has_ended(h->generation)) {
+    // Something still points into the state; the process ends with it.
+    mw_log(MW_LOG_ERROR, "leaving without cleaning up");
+    fflush(stdout);
+    _exit(h->code != 0 ? h->code : MW_EXIT_SCRIPT);
+  }
+  mw_generation_free(h->generation);
+  h->generation = NULL;
+  mw_factory_close(h->factory, on_factory_closed, h);
+}
+
+static void begin_shutdown(void *arg) {
+  struct mw_host *h = arg;
+  h->running = false;
+  mw_progress_free(h->progress);
+  h->progress = NULL;
+  if (h->generation == NULL) {
+    mw_factory_close(h->factory, on_factory_closed, h);
+    return;
+  }
+  double grace = h->config->grace > 0 ? h->config->grace : default_grace;
+  mw_generation_stop(h->generation, grace, on_generation_stopped, h);
+}
+
+void mw_host_shutdown(struct mw_host *h, int code) {
+  if (h->shutdown) return;
+  h->shutdown = true;
+  h->code = code;
+  mw_loop_post(h->script, begin_shutdown, h);
+}
+
+// What a failure means for the exit code: a kubeconfig that cannot be used is told apart.
+static int failure_code(const struct mw_host *h, const char *report) {
+  bool config = h->config_error[0] != '\0' && strstr(report, h->config_error) != NULL;
+  return config ? MW_EXIT_CONFIG : MW_EXIT_SCRIPT;
+}
+
+void mw_host_failed(struct mw_host *h, const char *report) {
+  char message[4096];
+  snprintf(message, sizeof message, "script failed: %s", report);
+  mw_log(MW_LOG_ERROR, message);
+  mw_host_shutdown(h, failure_code(h, report));
+}
+
+static void look(void *arg) {
+  struct mw_host *h = arg;
+  h->poked = false;
+  if (!h->running) return;
+  mw_progress_look(h->progress);
+  mw_generation_changed(h->generation);
+  if (mw_generation_is_busy(h->generation) || h->shutdown) return;
+  mw_log(MW_LOG_INFO, "nothing left to run");
+  mw_host_shutdown(h, MW_EXIT_OK);
+}
+
+void mw_host_poke(struct mw_host *h) {
+  if (h->poked) return;
+  h->poked = true;
+  mw_loop_post(h->script, look, h);
+}
+
+static void on_first_signal(void *arg) {
+  struct mw_host *h = arg;
+  if (!h->shutdown) mw_log(MW_LOG_INFO, "shutting down");
+  mw_host_shutdown(h, MW_EXIT_OK);
+}
+
+static void on_signal(uv_signal_t *handle, int number) {
+  (void)number;
+  struct mw_host *h = handle->data;
+  if (h->signal_count++ > 0) _exit(EXIT_SECOND_SIGNAL);
+  mw_loop_post(h->script, on_first_signal, h);
+}
+
+static void on_signal_closed(uv_handle_t *handle) {
+  (void)handle;
+  mw_live_add(MW_LIVE_HANDLE, -1);
+}
+
+static void ingest_open(void *arg) {
+  struct mw_host *h = arg;
+  static const int numbers[SIGNALS] = {SIGINT, SIGTERM};
+  for (int i = 0; i < SIGNALS; i++) {
+    uv_signal_init(mw_loop_uv(h->ingest), &h->signals[i]);
+    h->signals[i].data = h;
+    mw_live_add(MW_LIVE_HANDLE, 1);
+    uv_signal_start(&h->signals[i], on_signal, numbers[i]);
+  }
+  h->runtime.http =
+      mw_http_new(h->ingest, &(struct mw_http_config){.http1_only = h->config->http1_only});
+}
+
+static void ingest_close(void *arg) {
+  struct mw_host *h = arg;
+  mw_http_free(h->runtime.http);
+  for (int i = 0; i < SIGNALS; i++) uv_close((uv_handle_t *)&h->signals[i], on_signal_closed);
+}
+
+static void nothing(void *arg) { (void)arg; }
+
+// Closing the state let go of the last informers: they free themselves by posts between the loops.
+static void settle(struct mw_host *h) {
+  for (int i = 0; i < SETTLE_TURNS && mw_live_get(MW_LIVE_INFORMER) > 0; i++) {
+    mw_loop_call(h->ingest, nothing, NULL);
+    mw_loop_turn(h->script, SETTLE_MS);
+  }
+  mw_loop_turn(h->script, 0);
+}
+
+static int check_leaks(int code) {
+  const char *wanted = getenv("MOONWATCH_LEAK_CHECK");
+  if (wanted == NULL || strcmp(wanted, "1") != 0) return code;
+  bool any = false;
+  for (int kind = 0; kind < MW_LIVE_COUNT; kind++) {
+    long n = mw_live_get((enum mw_live)kind);
+    if (n == 0) continue;
+    fprintf(stderr, "leak: %ld %s(s) still alive\n", n, mw_live_name((enum mw_live)kind));
+    any = true;
+  }
+  return any ? MW_EXIT_LEAK : code;
+}
+
+// 0, or the exit code of a script that does not load.
+static int load(struct mw_host *h) {
+  struct mw_generation_config config = {
+      .path = h->config->script, .open = h->config->open, .jit = h->config->jit};
+  struct mw_err err;
+  h->generation = mw_generation_new(h, &config, &err);
+  if (h->generation != NULL && mw_generation_load(h->generation, &err) == 0) return 0;
+  fprintf(stderr, "moonwatch: %s\n", err.message);
+  return failure_code(h, err.message);
+}
+
+static void run(struct mw_host *h) {
+  int code = load(h);
+  if (code != 0) {
+    mw_host_shutdown(h, code);
+  } else {
+    h->running = true;
+    mw_generation_commit(h->generation);
+    mw_host_poke(h);
+  }
+  mw_loop_run(h->script);
+}
+
+int mw_host_run(const struct mw_host_config *config) {
+  struct mw_host *h = mw_xcalloc(1, sizeof *h);
+  h->config = config;
+  h->script = mw_loop_new("script");
+  h->ingest = mw_loop_new("ingest");
+  h->runtime.script = h->script;
+  h->runtime.ingest = h->ingest;
+  if (mw_loop_start_thread(h->ingest) < 0) {
+    fprintf(stderr, "moonwatch: cannot create a thread\n");
+    abort();
+  }
+  mw_loop_call(h->ingest, ingest_open, h);
+  h->factory = mw_factory_new(&h->runtime);
+  h->progress = mw_progress_new(h->script, h->factory);
+  run(h);
+  mw_factory_free(h->factory);
+  settle(h);
+  if (h->endpoint != NULL) mw_endpoint_unref(h->endpoint);
+  mw_loop_call(h->ingest, ingest_close, h);
+  mw_loop_join_thread(h->ingest);
+  mw_loop_free(h->ingest);
+  mw_loop_free(h->script);
+  int code = h->code;
+  mw_free(h);
+  return check_leaks(code);
+}
+
+struct mw_factory *mw_host_factory(struct mw_host *h) {
+  return h->factory;
+}
+
+const struct mw_runtime *mw_host_runtime(struct mw_host *h) { return &h->runtime; }
+
+struct mw_loop *mw_host_loop(struct mw_host *h) {
+  return h->script;
+}
+
+const char *mw_host_namespace(struct mw_host *h) {
+  return h->config->ns != NULL ? h->config->ns : "";
+}
+
+struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err) {
+  if (h->endpoint == NULL) {
+    struct mw_err failure = {.code = 0};
+    struct mw_kubeconfig *k = mw_kubeconfig_load(&h->config->kubeconfig, &failure);
+    if (k == NULL) {
+      snprintf(h->config_error, sizeof h->config_error, "%s", failure.message);
+      mw_err_set(err, failure.code, "%s", failure.message);
+      return NULL;
+    }
+    h->endpoint = mw_endpoint_new(k);
+  }
+  return mw_endpoint_ref(h->endpoint);
+}

@@ -1,0 +1,201 @@
+-- The environment of scripts: what is in a new state is cut down to what a script may use. Run once
+-- per state by the host, after the bindings are in place; `host` holds what only C can do.
+local host = ...
+
+local error, ipairs, load, pairs = error, ipairs, load, pairs
+local select, setmetatable, tostring, type = select, setmetatable, tostring, type
+local concat, sort = table.concat, table.sort
+local stdout, open = io.stdout, io.open
+
+--- The name in `names` that is closest to `name`, or nil when none is close.
+local function closest(name, names)
+  local best, best_distance = nil, math.min(3, math.floor(#name / 2) + 1)
+  for _, candidate in ipairs(names) do
+    local previous = {}
+    for j = 0, #candidate do previous[j] = j end
+    for i = 1, #name do
+      local row = { [0] = i }
+      for j = 1, #candidate do
+        local cost = name:byte(i) == candidate:byte(j) and 0 or 1
+        row[j] = math.min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + cost)
+      end
+      previous = row
+    end
+    if previous[#candidate] < best_distance then
+      best, best_distance = candidate, previous[#candidate]
+    end
+  end
+  return best
+end
+
+-- Coroutines. An await yields a private tag, which every resume in between hands on upwards, and
+-- the answer comes down the same way; so a generator may await. A task's own stack looks like the
+-- main one: it cannot be resumed or yielded by hand.
+local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
+local running, status = coroutine.running, coroutine.status
+local nest, unnest, owns_stack, tag = host.nest, host.unnest, host.owns_stack, host.tag
+local awaiting = setmetatable({}, { __mode = "k" })
+local hand_down
+
+local function hand_up(co, ok, first, ...)
+  unnest()
+  if ok and first == tag then
+    awaiting[co] = true
+    return hand_down(co, yield(tag))
+  end
+  return ok, first, ...
+end
+
+function hand_down(co, ...)
+  awaiting[co] = nil
+  nest()
+  return hand_up(co, resume(co, ...))
+end
+
+local function relayed_resume(co, ...)
+  if type(co) ~= "thread" then
+    error("bad argument #1 to 'resume' (coroutine expected, got " .. type(co) .. ")", 2)
+  end
+  if awaiting[co] then return false, "cannot resume a coroutine that awaits" end
+  return hand_down(co, ...)
+end
+
+local function unwrap(ok, ...)
+  if ok then return ... end
+  error((...), 0)
+end
+
+coroutine = {
+  create = create,
+  resume = relayed_resume,
+  status = status,
+  running = function()
+    if owns_stack() then return nil end
+    return running()
+  end,
+  isyieldable = function() return not owns_stack() end,
+  wrap = function(f)
+    local co = create(f)
+    return function(...) return unwrap(relayed_resume(co, ...)) end
+  end,
+  yield = function(...)
+    if owns_stack() then
+      error("attempt to yield from outside a coroutine; to let others run, use kube.sleep(0)", 2)
+    end
+    return yield(...)
+  end,
+}
+
+-- Source code comes as text only, from the script's own directory.
+local directory = host.path:match("^(.*/)") or ""
+
+local function load_text(chunk, name, _, ...)
+  return load(chunk, name, "t", ...)
+end
+
+local function read(path)
+  local file = open(path, "rb")
+  if not file then return nil end
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+local function search_beside_script(name)
+  if not name:find("^[%w_%-%.]+$") or name:find("..", 1, true) then
+    return "\n\tonly names of letters, digits, '_', '-' and '.' are looked up in files"
+  end
+  local tried = {}
+  for _, ending in ipairs { ".lua", "/init.lua" } do
+    local path = directory .. name:gsub("%.", "/") .. ending
+    local text = read(path)
+    if text then
+      local chunk, message = load(text, "@" .. path, "t")
+      if not chunk then error(message, 0) end
+      return chunk
+    end
+    tried[#tried + 1] = ("\n\tno file '%s'"):format(path)
+  end
+  return concat(tried)
+end
+
+local package = package
+for i = #package.loaders, 2, -1 do package.loaders[i] = nil end
+package.loaders[2] = search_beside_script
+
+-- Libraries.
+local os, collect, traceback = os, collectgarbage, debug.traceback
+local allowed_collect = { count = true, collect = true, step = true }
+
+local replaced = {
+  coroutine = coroutine,
+  debug = { traceback = traceback },
+  os = { time = os.time, date = os.date, clock = os.clock, getenv = os.getenv,
+         difftime = os.difftime },
+  load = load_text,
+  loadstring = function(text, name) return load(text, name or text, "t") end,
+  collectgarbage = function(what, ...)
+    what = what or "collect"
+    if not allowed_collect[what] then
+      error(("collectgarbage(%q) is not available to scripts"):format(tostring(what)), 2)
+    end
+    return collect(what, ...)
+  end,
+  print = function(...)
+    local parts = {}
+    for i = 1, select("#", ...) do parts[i] = tostring((select(i, ...))) end
+    local ok, message = stdout:write(concat(parts, "\t"), "\n")
+    if ok then ok, message = stdout:flush() end
+    if not ok then error("print: " .. message, 2) end
+  end,
+}
+local removed = { "dofile", "loadfile", "module", "newproxy", "gcinfo", "io", "package", "ffi",
+                  "jit" }
+for name, value in pairs(replaced) do _G[name] = value end
+for _, name in ipairs(removed) do _G[name] = nil end
+string.dump = nil
+
+for name in pairs(package.loaded) do
+  if name:find("^jit") or name == "ffi" or name == "io" or name == "package" then
+    package.loaded[name] = nil
+  elseif replaced[name] then
+    package.loaded[name] = replaced[name]
+  end
+end
+for name in pairs(package.preload) do
+  if not name:find("^kube") then package.preload[name] = nil end
+end
+
+-- Globals are what is here: nothing can be added, and what is not there cannot be read by mistake.
+-- kube and log come on first use.
+local require = require
+local provided = {}
+
+local function undefined(_, name)
+  if name == "kube" then
+    provided.kube = require "kube"
+    return provided.kube
+  elseif name == "log" then
+    provided.log = require("kube").log
+    return provided.log
+  end
+  local names = { "kube", "log" }
+  for known in pairs(_G) do names[#names + 1] = known end
+  sort(names)
+  local near = closest(tostring(name), names)
+  error(("undefined variable '%s'%s"):format(tostring(name),
+    near and ("; did you mean '%s'?"):format(near) or ""), 2)
+end
+
+local function undeclared(_, name)
+  if name == "kube" or name == "log" then
+    error(("'%s' is read-only; write local %s"):format(name, name), 2)
+  end
+  error(("variable '%s' is not declared; write local %s"):format(tostring(name), tostring(name)), 2)
+end
+
+setmetatable(_G, {
+  __index = setmetatable(provided, { __index = undefined }),
+  __newindex = undeclared,
+  __metatable = false,
+})

@@ -1,0 +1,462 @@
+-- Tasks, awaiting and the environment of scripts, seen from the outside: small scripts in the real
+-- binary, with the leak check on.
+local run = require "spec.support.run"
+
+-- Runs a script that must end with this code; returns stdout and stderr.
+local function outcome(code, source, options)
+  local result = run.run_script('local kube = require "kube"\n' .. source, options)
+  assert.are.equal(code, result.code, result.stdout .. result.stderr)
+  return result.stdout, result.stderr
+end
+
+local function prints(expected, source, options)
+  local out, err = outcome(0, source, options)
+  assert.are.equal(expected, out, err)
+  return err
+end
+
+local function fails(pattern, source, options)
+  local _, err = outcome(1, source, options)
+  assert.is_truthy(err:find(pattern), ("wanted %s in:\n%s"):format(pattern, err))
+  return err
+end
+
+describe("a task", function()
+  it("sleeps while others run, and they wake in the order of their times", function()
+    prints("main\nshort\nlong\n", [[
+      kube.background("long", function() kube.sleep(0.06) print("long") end)
+      kube.background("short", function() kube.sleep(0.02) print("short") end)
+      print("main")
+    ]])
+  end)
+
+  it("runs at once until its first await when the script is past its load phase", function()
+    prints("before\nin task x\t1\nafter\nwoken\n", [[
+      kube.sleep(0)
+      print("before")
+      kube.background("x", function(n) print("in task x", n) kube.sleep(0) print("woken") end, 1)
+      print("after")
+    ]])
+  end)
+
+  it("that is started in the load phase waits for its end", function()
+    prints("loaded\ntask\t1\t2\n", [[
+      kube.background("x", function(...) print("task", ...) end, 1, 2)
+      print("loaded")
+    ]])
+  end)
+
+  it("that fails is reported with its name and traceback and harms nobody", function()
+    local err = prints("still here\n", [[
+      kube.background("broken", function()
+        kube.sleep(0)
+        local function deep() error("boom") end
+        deep()
+      end)
+      kube.sleep(0.02)
+      print("still here")
+    ]])
+    assert.is_truthy(err:find('script.lua:4: boom\\nstack traceback:', 1, true), err)
+    assert.is_truthy(err:find('in task broken', 1, true), err)
+    assert.is_truthy(err:find('"task":"broken"', 1, true), err)
+  end)
+
+  it("that fails with a table is reported by its __tostring", function()
+    local err = prints("", [[
+      kube.background("broken", function()
+        error(setmetatable({}, { __tostring = function() return "told by itself" end }))
+      end)
+    ]])
+    assert.is_truthy(err:find("task failed: told by itself", 1, true), err)
+  end)
+
+  it("whose error value cannot even be shown is still reported", function()
+    local err = prints("", [[
+      kube.background("broken", function()
+        error(setmetatable({}, { __tostring = function() error("no") end }))
+      end)
+    ]])
+    assert.is_truthy(err:find("whose __tostring failed", 1, true), err)
+  end)
+
+  it("stays cancelled: a pcall cannot swallow it, and every later await fails too", function()
+    prints("false\tthe task was cancelled\tcancelled\nfalse\tthe task was cancelled\tdone\n", [[
+      local task = kube.background("x", function()
+        local ok, err = pcall(kube.sleep, 60)
+        print(ok, tostring(err), err.code)
+        ok, err = pcall(kube.sleep, 0)
+        print(ok, tostring(err), "done")
+      end)
+      kube.sleep(0)
+      assert(not task:is_done())
+      task:cancel()
+      task:cancel()
+      assert(not task:is_done(), "a cancel wakes from the loop")
+      kube.sleep(0.01)
+      assert(task:is_done() and task:name() == "x" and tostring(task) == "task x")
+    ]])
+  end)
+
+  it("that ends by its cancellation is no failure", function()
+    local err = prints("", [[
+      local task = kube.background("x", function() kube.sleep(60) end)
+      kube.sleep(0)
+      task:cancel()
+    ]])
+    assert.is_nil(err:find("task failed", 1, true), err)
+  end)
+
+  it("that is cancelled before the load phase ended is never started", function()
+    prints("over\n", [[
+      local task = kube.background("x", function() print("started") end)
+      task:cancel()
+      kube.sleep(0)
+      assert(task:is_done())
+      print("over")
+    ]])
+  end)
+
+  it("may start tasks that start tasks, a thousand deep", function()
+    prints("1000\n", [[
+      kube.sleep(0)
+      local function nest(n)
+        if n == 1000 then print(n) else kube.background("n", nest, n + 1) end
+      end
+      nest(0)
+    ]])
+  end)
+
+  it("starts with fresh globals in the coroutine that another one left behind", function()
+    prints("true\n", [[
+      kube.sleep(0)
+      kube.background("a", function() setfenv(0, {}) end)
+      kube.background("b", function() print(getfenv(0) == _G) end)
+    ]])
+  end)
+
+  it("cannot be yielded or resumed by hand", function()
+    prints("nil\tfalse\nfalse\n", [[
+      print(coroutine.running(), coroutine.isyieldable())
+      local ok, err = pcall(coroutine.yield, 1)
+      assert(err:find("outside a coroutine", 1, true), err)
+      print(ok)
+    ]])
+  end)
+end)
+
+describe("an await", function()
+  it("is possible inside pcall, metamethods and iterators", function()
+    prints("true\t3\n9\n1\n2\n", [[
+      print(pcall(function() kube.sleep(0) return 3 end))
+      local adder = setmetatable({}, { __add = function(_, n) kube.sleep(0) return n end })
+      print(adder + 9)
+      for n in function(_, last) kube.sleep(0) if (last or 0) < 2 then return (last or 0) + 1 end end do
+        print(n)
+      end
+    ]])
+  end)
+
+  it("is possible in a generator, also in one that another generator drives", function()
+    prints("1\n2\n3\nend\n", [[
+      local function inner(n)
+        return coroutine.wrap(function()
+          for i = 1, n do kube.sleep(0) coroutine.yield(i) end
+        end)
+      end
+      local outer = coroutine.wrap(function()
+        for i in inner(3) do kube.sleep(0) coroutine.yield(i) end
+      end)
+      for i in outer do print(i) end
+      print("end")
+    ]])
+  end)
+
+  it("passes values and errors of a coroutine on unchanged", function()
+    prints("true\t1\t2\nfalse\ttrue\tdead\n", [[
+      local co = coroutine.create(function(a)
+        kube.sleep(0)
+        local b = coroutine.yield(a, 2)
+        kube.sleep(0)
+        error(b)
+      end)
+      print(coroutine.resume(co, 1))
+      local value = {}
+      local ok, err = coroutine.resume(co, value)
+      print(ok, err == value, coroutine.status(co))
+    ]])
+  end)
+
+  it("of a coroutine cannot be answered by another task", function()
+    prints("false\tcannot resume a coroutine that awaits\nslept\n", [[
+      local co = coroutine.create(function() kube.sleep(0.02) print("slept") end)
+      kube.background("a", function() coroutine.resume(co) end)
+      kube.sleep(0)
+      print(coroutine.resume(co))
+    ]])
+  end)
+
+  it("in a table.sort comparator says so, with the line", function()
+    fails("kube%.sleep%(%) awaits and cannot be used inside a table%.sort comparator " ..
+      "%([^\n]*script%.lua:3%); do the awaiting first", [[
+      kube.sleep(0)
+      table.sort({ 2, 1 }, function(a, b) kube.sleep(0) return a < b end)
+    ]])
+  end)
+
+  it("in a generator that a string.gsub callback drives says so too", function()
+    fails("cannot be used inside .*string%.gsub callback.*script%.lua:4", [[
+      kube.sleep(0)
+      local _ = ("x"):gsub("x", function()
+        coroutine.wrap(function() kube.sleep(0) end)()
+      end)
+    ]])
+  end)
+
+  it("in a required file says so", function()
+    fails("kube%.sleep%(%) awaits and cannot be used inside a required file %([^\n]*lib%.lua:2%)",
+      [[require "lib"]], { files = { ["lib.lua"] = "local a = 1\nkube.sleep(0)\n" } })
+  end)
+
+  it("ends the load phase wherever the main part first awaits", function()
+    prints("load\nstarted\nmain\n", [[
+      kube.background("x", function() print("started") end)
+      print("load")
+      kube.sleep(0)
+      print("main")
+    ]])
+  end)
+end)
+
+describe("a stop channel", function()
+  it("wakes who waits for it, once, and calls its functions", function()
+    prints("false\ncalled\nclosed\ttrue\nlate\nwoken\ttrue\n", [[
+      local stop = kube.stop_channel()
+      stop:on_close(function() print("called") end)
+      kube.background("waiter", function() print("woken", stop:wait()) end)
+      print(stop:wait(0.01))
+      stop:close()
+      stop:close()
+      print("closed", stop:is_closed())
+      stop:on_close(function() print("late") end)
+    ]])
+  end)
+
+  it("calls its other functions although one fails", function()
+    local err = prints("second\n", [[
+      local stop = kube.stop_channel()
+      stop:on_close(function() error("first") end)
+      stop:on_close(function() print("second") end)
+      stop:close()
+    ]])
+    assert.is_truthy(err:find("script.lua:3: first", 1, true), err)
+  end)
+
+  it("is closed when the script is asked to stop", function()
+    local proc = run.start_script([[
+      local stop = kube.stop_channel()
+      stop:on_close(function() print("cleaned up") end)
+      print("ready")
+      stop:wait()
+      print("not reached")
+    ]])
+    proc:wait_line("^ready", 5)
+    proc:kill("sigterm")
+    assert.are.equal(0, proc:wait_exit(10), proc.stderr)
+    assert.are.equal("ready\ncleaned up\n", proc.stdout)
+  end)
+end)
+
+describe("the watchdog", function()
+  it("stops a loop that never awaits, and the rest goes on", function()
+    local err = prints("alive\n", [[
+      kube.background("spin", function() kube.sleep(0) while true do end end)
+      kube.sleep(0.1)
+      print("alive")
+    ]])
+    assert.is_truthy(err:find("script.lua:2: cpu budget exceeded: spin ran for more than 1 s",
+      1, true), err)
+    assert.is_truthy(err:find("ran long without awaiting", 1, true), err)
+  end)
+
+  it("stops a loop that catches the error", function()
+    local err = prints("alive\n", [[
+      kube.background("spin", function()
+        kube.sleep(0)
+        while true do pcall(function() while true do end end) end
+      end)
+      kube.sleep(0.1)
+      print("alive")
+    ]])
+    assert.is_truthy(err:find("cpu budget exceeded", 1, true), err)
+  end)
+
+  it("stops a loop in the load phase", function()
+    fails("script%.lua:2: cpu budget exceeded: main", "while true do end")
+  end)
+
+  it("stops a loop in a cancelled task that keeps on trying to await", function()
+    local proc = run.start_script([[
+      kube.background("stubborn", function()
+        while true do pcall(kube.sleep, 1) end
+      end)
+      print("ready")
+      kube.sleep(60)
+    ]])
+    proc:wait_line("^ready", 5)
+    proc:kill("sigterm")
+    assert.are.equal(0, proc:wait_exit(10), proc.stderr)
+    assert.is_truthy(proc.stderr:find("cpu budget exceeded: stubborn", 1, true), proc.stderr)
+  end)
+
+  it("leaves alone what is slow in sum but awaits", function()
+    local err = prints("done\n", [[
+      local t = os.clock()
+      while os.clock() - t < 1.3 do
+        for _ = 1, 1000 do end
+        kube.sleep(0)
+      end
+      print("done")
+    ]])
+    assert.is_nil(err:find("cpu budget", 1, true), err)
+  end)
+end)
+
+describe("the end of a script", function()
+  it("is orderly on SIGTERM: tasks are cancelled, nothing is left, the code is 0", function()
+    local proc = run.start_script([[
+      for i = 1, 10 do
+        kube.background("t" .. i, function()
+          local ok, err = pcall(kube.sleep, 60)
+          if i == 1 then print("cancelled", ok, tostring(err)) end
+        end)
+      end
+      kube.sleep(0)
+      print("ready")
+      kube.sleep(60)
+    ]])
+    proc:wait_line("^ready", 5)
+    proc:kill("sigterm")
+    assert.are.equal(0, proc:wait_exit(10), proc.stderr)
+    assert.are.equal("ready\ncancelled\tfalse\tthe task was cancelled\n", proc.stdout)
+    local _, times = proc.stderr:gsub("shutting down", "")
+    assert.are.equal(1, times)
+  end)
+
+  it("comes at once with a second signal, even when Lua does not give way", function()
+    local proc = run.start_script([[
+      kube.sleep(0)
+      print("ready")
+      while true do end
+    ]], { args = { "--jit" } })
+    proc:wait_line("^ready", 5)
+    proc:kill("sigint")
+    proc:kill("sigterm")
+    assert.are.equal(130, proc:wait_exit(5))
+  end)
+
+  it("comes by itself when nothing is left to run", function()
+    assert.is_truthy(prints("", ""):find("nothing left to run", 1, true))
+  end)
+
+  it("fails with 1 when the main part fails after its load phase", function()
+    local err = fails("script failed: [^\n]*script%.lua:4: late", [[
+      kube.background("other", function() kube.sleep(60) end)
+      kube.sleep(0)
+      error("late")
+    ]])
+    assert.is_truthy(err:find("in task main", 1, true), err)
+  end)
+
+  it("fails with 1 and one message when the main part fails while loading", function()
+    local err = fails("^moonwatch: [^\n]*script%.lua:3: early\nstack traceback:", [[
+      kube.background("other", function() print("never") end)
+      error("early")
+    ]])
+    local _, times = err:gsub("early", "")
+    assert.are.equal(1, times)
+  end)
+end)
+
+describe("the environment", function()
+  it("refuses undeclared and undefined variables with file and line", function()
+    fails("script%.lua:2: variable 'count' is not declared; write local count", "count = 1")
+    fails("script%.lua:2: undefined variable 'pirnt'; did you mean 'print'%?", "pirnt(1)")
+    fails("script%.lua:2: 'log' is read%-only", "log = nil")
+  end)
+
+  it("has kube and log without require", function()
+    local result = run.run_script([[kube.sleep(0) log.info("hello", { b = 1.5, a = { 1, "x" } })]])
+    assert.are.equal(0, result.code, result.stderr)
+    assert.is_truthy(result.stderr:find('"msg":"hello","a":[1,"x"],"b":1.5', 1, true), result.stderr)
+  end)
+
+  it("lacks what reaches past the host", function()
+    prints("ok\n", [[
+      for _, name in ipairs { "io", "package", "ffi", "jit", "dofile", "loadfile", "newproxy", "module" } do
+        assert(rawget(_G, name) == nil, name)
+      end
+      for _, name in ipairs { "ffi", "io", "jit", "jit.util", "package", "socket" } do
+        assert(not pcall(require, name), name)
+      end
+      for _, name in ipairs { "execute", "exit", "remove", "rename", "tmpname" } do
+        assert(os[name] == nil, name)
+      end
+      assert(debug.sethook == nil and debug.getregistry == nil and string.dump == nil)
+      assert(require "debug" == debug and require "os" == os and require "coroutine" == coroutine)
+      assert(not pcall(collectgarbage, "stop") and collectgarbage("count") > 0)
+      assert(not load("\27LJ") and not loadstring("\27LJ"))
+      assert(load("return 1 + ...")(2) == 3)
+      print("ok")
+    ]])
+  end)
+
+  it("requires files beside the script, as text, and cjson", function()
+    prints("lib\tdeep.mod\tinit\t[1]\n", [[
+      print(require "lib", require "deep.mod", require "dir", require("cjson").encode { 1 })
+    ]], { files = { ["lib.lua"] = "return ...", ["deep/mod.lua"] = "return ...",
+                    ["dir/init.lua"] = "return 'init'" } })
+    fails("module 'lib' not found.*no file '[^\n]*lib%.lua'", [[require "lib"]])
+    fails("lib%.lua:1: ", [[require "lib"]], { files = { ["lib.lua"] = "x x x" } })
+    fails("module '../lib' not found", [[require "../lib"]])
+  end)
+
+  it("prints tab-separated text at once", function()
+    prints("1\tnil\ttrue\n\n", "print(1, nil, true) print()")
+  end)
+end)
+
+describe("the command line", function()
+  local function command(...) return run.run_command({ ... }) end
+
+  it("answers a typo with what was perhaps meant", function()
+    local result = command("rum")
+    assert.are.same({ 2, "moonwatch: unknown command 'rum'; did you mean 'run'?\n" },
+      { result.code, result.stderr })
+    result = command("run", "--log-levle", "info", "x.lua")
+    assert.are.same({ 2, "moonwatch: unknown option '--log-levle'; did you mean '--log-level'?\n" },
+      { result.code, result.stderr })
+    result = command("run", "--log-level=infos", "x.lua")
+    assert.are.same({ 2, "moonwatch: unknown log level 'infos'; did you mean 'info'?\n" },
+      { result.code, result.stderr })
+  end)
+
+  it("says what is missing", function()
+    assert.is_truthy(command("run").stderr:find("which script", 1, true))
+    assert.is_truthy(command("run", "x.lua", "-n").stderr:find("a value is missing after -n", 1, true))
+    assert.are.equal(2, command().code)
+  end)
+
+  it("helps and tells its version", function()
+    assert.is_truthy(command("--help").stdout:find("moonwatch run SCRIPT", 1, true))
+    assert.is_truthy(command("help", "run").stdout:find("--kubeconfig FILE", 1, true))
+    assert.are.equal(command("version").stdout, command("--version").stdout)
+    assert.is_truthy(command("version").stdout:find("^moonwatch %d+%.%d+%.%d+\n$"))
+  end)
+
+  it("takes the level and the format of the log", function()
+    local result = run.run_script("log.debug('fine')",
+      { args = { "--log-level", "debug", "--log-format=text" } })
+    assert.are.equal(0, result.code, result.stderr)
+    assert.is_truthy(result.stderr:find("debug%s+fine"), result.stderr)
+  end)
+end)

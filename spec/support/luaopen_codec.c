@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// kube._core.codec as a module for specs, with a way to make cached objects from JSON:
+//
+//   local open = package.loadlib(build .. "/libmoonwatch_unit.so", "luaopen_mw_codec_spec")
+//   local codec = open()
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "bind/bind.h"
+#include "bind/codec.h"
+#include "bind/objtable.h"
+#include "bind/util.h"
+#include "cache/object.h"
+#include "wire/item.h"
+#include "wire/pack.h"
+
+int luaopen_mw_codec_spec(lua_State *L);
+
+struct maker {
+  struct mw_item_scanner *scanner;
+  struct mw_packer *packer;
+};
+
+static int maker_gc(lua_State *L) {
+  struct maker *m = lua_touserdata(L, 1);
+  mw_item_scanner_free(m->scanner);
+  mw_packer_free(m->packer);
+  *m = (struct maker){NULL, NULL};
+  return 0;
+}
+
+static void push_maker(lua_State *L) {
+  struct maker *m = lua_newuserdata(L, sizeof *m);
+  *m = (struct maker){mw_item_scanner_new(), mw_packer_new()};
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, maker_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+}
+
+// object_from_json(json): the table of a new cached object.
+static int object_from_json(lua_State *L) {
+  struct maker *m = lua_touserdata(L, lua_upvalueindex(1));
+  struct mw_slice json = mw_bind_slice(L, 1);
+  struct mw_json c = {json.p, json.p + json.n};
+  struct mw_item item;
+  struct mw_err err;
+  if (mw_item_scan(m->scanner, &c, mw_projection_all(), NULL, &item, &err) < 0) {
+    return luaL_error(L, "%s", err.message);
+  }
+  struct mw_object *o = mw_object_new(&item, m->packer, &err);
+  if (o == NULL) return luaL_error(L, "%s", err.message);
+  mw_objtable_push(L, o);
+  mw_object_unref(o);
+  return 1;
+}
+
+// push_again(table): what Lua is given when it asks for the same object once more.
+static int push_again(lua_State *L) {
+  struct mw_object *o = mw_objtable_object(L, 1);
+  luaL_argcheck(L, o != NULL, 1, "not the table of a cached object");
+  mw_objtable_push(L, o);
+  return 1;
+}
+
+static int is_cached(lua_State *L) {
+  lua_pushboolean(L, mw_objtable_object(L, 1) != NULL);
+  return 1;
+}
+
+// is_lazy(table): whether something is left to decode.
+static int is_lazy(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  bool lazy = false;
+  for (lua_pushnil(L); !lazy && lua_next(L, 1); lua_pop(L, 1)) {
+    if (lua_islightuserdata(L, -2)) lazy = true;
+  }
+  lua_pushboolean(L, lazy);
+  return 1;
+}
+
+int luaopen_mw_codec_spec(lua_State *L) {
+  static const luaL_Reg helpers[] = {
+      {"push_again", push_again},
+      {"is_cached", is_cached},
+      {"is_lazy", is_lazy},
+      {NULL, NULL},
+  };
+  mw_codec_open(L);
+  mw_objtable_open(L);
+  mw_bind_codec(L);
+  luaL_register(L, NULL, helpers);
+  push_maker(L);
+  lua_pushcclosure(L, object_from_json, 1);
+  lua_setfield(L, -2, "object_from_json");
+  return 1;
+}
