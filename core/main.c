@@ -10,7 +10,7 @@
 #include "script/host.h"
 
 #ifndef MW_VERSION
-#define MW_VERSION "0.1.0"
+#define MW_VERSION "0.0.0"  // the build says which
 #endif
 
 enum { WORD_MAX = 32 };

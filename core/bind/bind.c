@@ -26,8 +26,10 @@ static int load_core(lua_State *L) {
       {"task", mw_bind_task},     {"log", mw_bind_log},           {"codec", mw_bind_codec},
       {"client", mw_bind_client}, {"informer", mw_bind_informer}, {"indexer", mw_bind_indexer},
   };
-  lua_createtable(L, 0, sizeof parts / sizeof parts[0]);
+  lua_createtable(L, 0, sizeof parts / sizeof parts[0] + 1);
   int core = lua_gettop(L);
+  mw_bind_error_open(L);
+  lua_setfield(L, core, "error_meta");
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
     parts[i].open(L);
     lua_setfield(L, core, parts[i].name);

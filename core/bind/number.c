@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind/number.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -119,7 +120,8 @@ size_t mw_number_write(double d, char out[MW_NUMBER_SIZE]) {
     return (size_t)snprintf(out, MW_NUMBER_SIZE, "%" PRId64, (int64_t)d);
   }
   int n = 0;
-  for (int digits = DIGITS_SAFE; digits <= 17; digits++) {
+  bool subnormal = fabs(d) < DBL_MIN;  // has fewer digits to give
+  for (int digits = subnormal ? 1 : DIGITS_SAFE; digits <= 17; digits++) {
     n = snprintf(out, MW_NUMBER_SIZE, "%.*g", digits, d);
     if (strtod(out, NULL) == d) break;
   }

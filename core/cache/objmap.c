@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open addressing with linear probing over a table of any size: the home of a hash is
-// hash * cap / 2^32. That allows growth by half instead of doubling, and a table in the order of
-// its hashes, which makes a rebuild run through memory once. At most 4/5 full; a removal closes
-// its gap, so there are no graves and at least one slot is always free.
+// Open addressing with linear probing over a table of any size, so that it can grow by half
+// instead of doubling. At most 4/5 full; a removal closes its gap, so there are no graves and at
+// least one slot is always free.
+//
+// The home of a hash depends on the size of the table. If it did not, objects taken from one
+// table in its order (a sweep, an index over what is there) would crowd into one end of another.
 #include "cache/objmap.h"
 
 #include "base/alloc.h"
 #include "base/map.h"
 
-enum { CAP_MIN = 2, SLOT_BYTES = sizeof(struct mw_object *) + sizeof(uint32_t) };
+// Hash and pointer side by side in 12 bytes: a lookup touches one cache line of the table.
+struct mw_objmap_slot {
+  uint32_t hash;
+  struct mw_object *object;  // NULL: free
+} __attribute__((packed, aligned(4)));
 
-static uint32_t *hashes(const struct mw_objmap *m) { return (uint32_t *)(m->slots + m->cap); }
+enum { CAP_MIN = 2 };
 
 static size_t home(const struct mw_objmap *m, uint32_t hash) {
-  return (size_t)(((uint64_t)hash * m->cap) >> 32);
+  uint32_t salt = (uint32_t)m->cap * 0x9E3779B1u;
+  salt = (salt ^ (salt >> 15)) * 0x85EBCA77u;
+  return (size_t)(((uint64_t)(hash * (salt | 1)) * m->cap) >> 32);
 }
 
 static size_t after(const struct mw_objmap *m, size_t i) { return i + 1 < m->cap ? i + 1 : 0; }
@@ -21,24 +29,23 @@ static size_t after(const struct mw_objmap *m, size_t i) { return i + 1 < m->cap
 void mw_objmap_init(struct mw_objmap *m) { *m = (struct mw_objmap){0}; }
 
 void mw_objmap_deinit(struct mw_objmap *m) {
-  for (size_t i = 0; i < m->cap; i++) mw_object_unref(m->slots[i]);
+  for (size_t i = 0; i < m->cap; i++) mw_object_unref(m->slots[i].object);
   mw_free(m->slots);
   *m = (struct mw_objmap){0};
 }
 
-static void put(struct mw_objmap *m, struct mw_object *o, uint32_t hash) {
-  size_t i = home(m, hash);
-  while (m->slots[i] != NULL) i = after(m, i);
-  m->slots[i] = o;
-  hashes(m)[i] = hash;
+static void put(struct mw_objmap *m, struct mw_objmap_slot slot) {
+  size_t i = home(m, slot.hash);
+  while (m->slots[i].object != NULL) i = after(m, i);
+  m->slots[i] = slot;
 }
 
 static void resize(struct mw_objmap *m, size_t cap) {
   struct mw_objmap old = *m;
   m->cap = cap;
-  m->slots = mw_xcalloc(cap, SLOT_BYTES);
+  m->slots = mw_xcalloc(cap, sizeof *m->slots);
   for (size_t i = 0; i < old.cap; i++) {
-    if (old.slots[i] != NULL) put(m, old.slots[i], hashes(&old)[i]);
+    if (old.slots[i].object != NULL) put(m, old.slots[i]);
   }
   mw_free(old.slots);
 }
@@ -46,63 +53,59 @@ static void resize(struct mw_objmap *m, size_t cap) {
 static bool has_room(size_t cap, size_t count) { return count * 5 <= cap * 4 && count < cap; }
 
 void mw_objmap_reserve(struct mw_objmap *m, size_t count) {
-  if (has_room(m->cap, count)) return;
-  size_t cap = count + count / 4 + CAP_MIN;
-  resize(m, cap);
+  if (!has_room(m->cap, count)) resize(m, count + count / 4 + CAP_MIN);
 }
 
-// The slot of key, or cap.
-static size_t find(const struct mw_objmap *m, struct mw_slice key, uint32_t hash) {
-  if (m->count == 0) return m->cap;
-  for (size_t i = home(m, hash); m->slots[i] != NULL; i = after(m, i)) {
-    if (hashes(m)[i] == hash && mw_slice_eq(key, mw_object_key(m->slots[i]))) return i;
+// The slot of key, or NULL.
+static struct mw_objmap_slot *find(const struct mw_objmap *m, struct mw_slice key, uint32_t hash) {
+  if (m->count == 0) return NULL;
+  for (size_t i = home(m, hash); m->slots[i].object != NULL; i = after(m, i)) {
+    if (m->slots[i].hash != hash) continue;
+    if (mw_slice_eq(key, mw_object_key(m->slots[i].object))) return &m->slots[i];
   }
-  return m->cap;
+  return NULL;
 }
 
 struct mw_object *mw_objmap_get(const struct mw_objmap *m, struct mw_slice key) {
-  if (m->count == 0) return NULL;
-  size_t i = find(m, key, mw_hash(key));
-  return i < m->cap ? m->slots[i] : NULL;
+  struct mw_objmap_slot *slot = find(m, key, mw_hash(key));
+  return slot != NULL ? slot->object : NULL;
 }
 
 struct mw_object *mw_objmap_set(struct mw_objmap *m, struct mw_object *o) {
   uint32_t hash = mw_object_hash(o);
-  size_t i = find(m, mw_object_key(o), hash);
+  struct mw_objmap_slot *slot = find(m, mw_object_key(o), hash);
   mw_object_ref(o);
-  if (i < m->cap) {
-    struct mw_object *old = m->slots[i];
-    m->slots[i] = o;
+  if (slot != NULL) {
+    struct mw_object *old = slot->object;
+    slot->object = o;
     return old;
   }
   if (!has_room(m->cap, m->count + 1)) {
     size_t grown = m->cap + m->cap / 2;
     resize(m, grown > m->cap + CAP_MIN ? grown : m->cap + CAP_MIN);
   }
-  put(m, o, hash);
+  put(m, (struct mw_objmap_slot){hash, o});
   m->count++;
   return NULL;
 }
 
 // Moves back what a free slot i would cut off from its home.
 static void close_gap(struct mw_objmap *m, size_t i) {
-  for (size_t j = after(m, i); m->slots[j] != NULL; j = after(m, j)) {
-    size_t h = home(m, hashes(m)[j]);
+  for (size_t j = after(m, i); m->slots[j].object != NULL; j = after(m, j)) {
+    size_t h = home(m, m->slots[j].hash);
     bool stays = i < j ? (h > i && h <= j) : (h > i || h <= j);
     if (stays) continue;
     m->slots[i] = m->slots[j];
-    hashes(m)[i] = hashes(m)[j];
     i = j;
   }
-  m->slots[i] = NULL;
+  m->slots[i].object = NULL;
 }
 
 struct mw_object *mw_objmap_del(struct mw_objmap *m, struct mw_slice key) {
-  if (m->count == 0) return NULL;
-  size_t i = find(m, key, mw_hash(key));
-  if (i == m->cap) return NULL;
-  struct mw_object *old = m->slots[i];
-  close_gap(m, i);
+  struct mw_objmap_slot *slot = find(m, key, mw_hash(key));
+  if (slot == NULL) return NULL;
+  struct mw_object *old = slot->object;
+  close_gap(m, (size_t)(slot - m->slots));
   m->count--;
   if (m->count == 0) {
     mw_objmap_deinit(m);
@@ -114,10 +117,10 @@ struct mw_object *mw_objmap_del(struct mw_objmap *m, struct mw_slice key) {
 
 struct mw_object *mw_objmap_next(const struct mw_objmap *m, size_t *cursor) {
   while (*cursor < m->cap) {
-    struct mw_object *o = m->slots[(*cursor)++];
+    struct mw_object *o = m->slots[(*cursor)++].object;
     if (o != NULL) return o;
   }
   return NULL;
 }
 
-size_t mw_objmap_memory(const struct mw_objmap *m) { return m->cap * SLOT_BYTES; }
+size_t mw_objmap_memory(const struct mw_objmap *m) { return m->cap * sizeof *m->slots; }

@@ -12,8 +12,10 @@
 
 #include "cache/object.h"
 
+struct mw_objmap_slot;
+
 struct mw_objmap {
-  struct mw_object **slots;  // one block: cap pointers, then cap hashes; NULL while empty
+  struct mw_objmap_slot *slots;  // NULL while empty
   size_t count;
   size_t cap;
 };

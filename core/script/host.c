@@ -13,12 +13,15 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "script/progress.h"
 
 enum { EXIT_SECOND_SIGNAL = 130, SIGNALS = 2, SETTLE_TURNS = 200, SETTLE_MS = 10 };
 
 static const double default_grace = 10;
+// Some send one request to stop twice at once (timeout(1), to the process and to its group).
+static const uint64_t same_signal = 100000000;  // nanoseconds
 
 struct mw_host {
   const struct mw_host_config *config;
@@ -29,7 +32,7 @@ struct mw_host {
   struct mw_generation *generation;
   struct mw_progress *progress;
   uv_signal_t signals[SIGNALS];  // of the ingest loop
-  int signal_count;              // ingest thread only
+  uint64_t signalled_at;         // ingest thread only; 0: not yet
   char config_error[MW_ERR_MESSAGE_MAX];
   bool running;   // from commit until shutdown begins
   bool shutdown;  // asked for
@@ -114,7 +117,12 @@ static void on_first_signal(void *arg) {
 static void on_signal(uv_signal_t *handle, int number) {
   (void)number;
   struct mw_host *h = handle->data;
-  if (h->signal_count++ > 0) _exit(EXIT_SECOND_SIGNAL);
+  uint64_t now = mw_clock_now();
+  if (h->signalled_at != 0) {
+    if (now - h->signalled_at > same_signal) _exit(EXIT_SECOND_SIGNAL);
+    return;
+  }
+  h->signalled_at = now;
   mw_loop_post(h->script, on_first_signal, h);
 }
 

@@ -153,7 +153,8 @@ void mw_loop_turn(struct mw_loop *l, unsigned timeout_ms) {
     return;
   }
   uv_update_time(&l->uv);
-  uv_timer_start(&l->turn, on_turn_over, timeout_ms, 0);
+  // Repeating, as libuv may run a timer that is due before it waits for events.
+  uv_timer_start(&l->turn, on_turn_over, timeout_ms, timeout_ms);
   uv_run(&l->uv, UV_RUN_ONCE);
   uv_timer_stop(&l->turn);
 }

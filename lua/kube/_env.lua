@@ -65,7 +65,7 @@ local function unwrap(ok, ...)
   error((...), 0)
 end
 
-coroutine = {
+local relayed = {
   create = create,
   resume = relayed_resume,
   status = status,
@@ -128,7 +128,7 @@ local os, collect, traceback = os, collectgarbage, debug.traceback
 local allowed_collect = { count = true, collect = true, step = true }
 
 local replaced = {
-  coroutine = coroutine,
+  coroutine = relayed,
   debug = { traceback = traceback },
   os = { time = os.time, date = os.date, clock = os.clock, getenv = os.getenv,
          difftime = os.difftime },
@@ -153,7 +153,7 @@ local removed = { "dofile", "loadfile", "module", "newproxy", "gcinfo", "io", "p
                   "jit" }
 for name, value in pairs(replaced) do _G[name] = value end
 for _, name in ipairs(removed) do _G[name] = nil end
-string.dump = nil
+rawset(string, "dump", nil)
 
 for name in pairs(package.loaded) do
   if name:find("^jit") or name == "ffi" or name == "io" or name == "package" then

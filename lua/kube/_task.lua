@@ -40,7 +40,7 @@ local raw_sleep = M.awaiting("kube.sleep()", core.sleep)
 --- Suspends the task for so many seconds; fractions are allowed.
 ---@param seconds number
 function M.sleep(seconds)
-  if type(seconds) ~= "number" or not (seconds >= 0) then
+  if type(seconds) ~= "number" or seconds < 0 or seconds ~= seconds then
     error(("kube.sleep() takes a number of seconds, got %s"):format(tostring(seconds)), 2)
   end
   raw_sleep(seconds)

@@ -10,7 +10,7 @@ local stack = {}
 function cleanup.later(fn) stack[#stack + 1] = fn end
 
 function cleanup.install()
-  after_each(function()
+  getfenv(2).after_each(function() -- the spec's: a required module does not see busted's functions
     local first_error
     while #stack > 0 do
       local ok, err = pcall(table.remove(stack))

@@ -257,8 +257,7 @@ function acts.watch.lost(world, conn)
 end
 
 --- Opened and ended at once.
-function acts.watch.short(world, conn)
-  world:expect("snapshot")
+function acts.watch.short(_, conn)
   conn:start()
   conn:finish()
 end
@@ -279,8 +278,18 @@ local function unavailable(code, pick, next)
     conn:reply(code, nil, pick(world.faults_rand))
   end
 end
-acts.stream_list.expired = unavailable(410, pick_expired)
-acts.stream_list.too_large = unavailable(504, pick_too_large)
+
+-- What follows when the version of a streaming list is unavailable: the newest state; and when that
+-- had been asked for already, a list.
+local function after_unavailable(world) return world.model.flag == "no" and "stream_list" or "list" end
+
+local function stream_unavailable(code, pick)
+  return function(world, conn)
+    unavailable(code, pick, after_unavailable(world))(world, conn)
+  end
+end
+acts.stream_list.expired = stream_unavailable(410, pick_expired)
+acts.stream_list.too_large = stream_unavailable(504, pick_too_large)
 
 -- A streaming list that has sent some of its objects.
 local function partial(world, conn)
@@ -296,16 +305,16 @@ function acts.stream_list.cut(world, conn)
   world:expect(nil)
 end
 
-function acts.stream_list.short(world, conn)
-  world:expect("list")
+function acts.stream_list.short(_, conn)
   conn:start()
   conn:finish()
 end
 
 function acts.stream_list.error_expired(world, conn)
   local s = partial(world, conn)
+  local next = after_unavailable(world)
   world:make_unavailable()
-  s:error(world.faults_rand:pick { pick_expired, pick_too_large }(world.faults_rand), nil)
+  s:error(world.faults_rand:pick { pick_expired, pick_too_large }(world.faults_rand), next)
 end
 
 function acts.stream_list.error_throttled(world, conn)

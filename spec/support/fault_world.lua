@@ -12,6 +12,7 @@ local World, Model = {}, {}
 World.__index, Model.__index = World, Model
 
 local GROUP_VERSION, KIND = "fault.example.com/v1", "Widget"
+local MAX_TRIES = 20
 
 -- Text that a splitter could trip over.
 local pads = { "", "plain", [[{\"type\":\"DELETED\"}\n]], [[\u00e9\ud83d\ude00 ]] .. ("x"):rep(300),
@@ -25,7 +26,7 @@ end
 
 --- An event or snapshot with this resource version was sent.
 function Model:sent(rv, event, snapshot)
-  self.track[#self.track + 1] = { rv = tostring(rv), event = event, snapshot = snapshot }
+  self.track[#self.track + 1] = { rv = ("%d"):format(rv), event = event, snapshot = snapshot }
   if snapshot and self.flag == "yes" then self.flag = "maybe" end
 end
 
@@ -104,7 +105,7 @@ local function copy(o)
 end
 
 function World:record(kind, o)
-  self.rv = self.rv + self.rand:int(1, 3)
+  self.rv = self.rv + self.rv_rand:int(1, 3)
   o.rv = self.rv
   self.log[#self.log + 1] = { kind = kind, object = o, rv = o.rv, json = self:render(o) }
   if self.stream then self:pump() end
@@ -175,12 +176,21 @@ end
 -- played here and now; it then stays armed.
 function World:play(hook, ...)
   local act = self.armed[1]
-  if not act or act.hook ~= hook then return nil end
-  local answer = self.acts[hook][act.name](self, ...)
-  if answer == false then return nil end
+  if not act or act.hook ~= hook then return false end
   table.remove(self.armed, 1)
+  if self.acts[hook][act.name](self, ...) == false then
+    table.insert(self.armed, 1, act)
+    self:retry(act)
+    return false
+  end
   self:fault(hook .. "." .. act.name)
-  return true, answer
+  return true
+end
+
+--- The first armed act has to wait for another occasion; it is given up when that does not come.
+function World:retry(act)
+  act.tries = (act.tries or 0) + 1
+  if act.tries > MAX_TRIES then table.remove(self.armed, 1) end
 end
 
 -- Streams.
@@ -458,7 +468,7 @@ end
 --- Forgets history: a watch from before now is answered with 410.
 function World:compact() self.floor = self.rv end
 
---- opts: ns, rand (shapes of answers), acts, clock, rv (where it starts), verbose,
+--- opts: ns, rand (shapes of answers), rv_rand, faults_rand, acts, clock, rv (where it starts), verbose,
 --- no_streaming (the server refuses streaming lists), client_streams, budget (the client's for
 --- internal errors), bare_items.
 function fault_world.new(opts)

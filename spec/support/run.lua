@@ -124,6 +124,11 @@ function Process:kill(signal)
   if signal == "sigkill" then self:wait_exit(10) end
 end
 
+--- Whether the process ends within so many seconds.
+function Process:ends_within(seconds)
+  return pump(function() return self.code ~= nil end, seconds)
+end
+
 --- The exit code once the process has ended and all its output was read; raises after timeout.
 --- A process that was ended by a signal has 128 + its number.
 function Process:wait_exit(timeout)

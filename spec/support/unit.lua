@@ -59,14 +59,16 @@ function unit.live()
   return live
 end
 
---- Registers an after_each that fails the spec when it left anything alive.
+--- Registers an after_each that fails the spec when it left anything alive. busted's functions are
+--- those of the calling spec: a required module does not see them.
 function unit.no_leaks()
+  local spec = getfenv(2)
   local before
-  before_each(function() collectgarbage() collectgarbage() before = unit.live() end)
-  after_each(function()
+  spec.before_each(function() collectgarbage() collectgarbage() before = unit.live() end)
+  spec.after_each(function()
     collectgarbage()
     collectgarbage()
-    assert.are.same(before, unit.live())
+    spec.assert.are.same(before, unit.live())
   end)
 end
 

@@ -95,6 +95,23 @@ describe("objmap", function()
     for i = 4991, 5000 do assert.equal("p" .. i, objects.key(C.mw_objmap_get(m, slice("p" .. i)))) end
   end)
 
+  it("takes objects in the order of another map as fast as in any order", function()
+    local from, all, ordered = new(), objects.list(), objects.list()
+    for i = 1, 60000 do C.mw_object_list_add(all, objects.pod("", "p" .. i)) end
+    local function fill_and_empty(list)
+      local m, started = new(), os.clock()
+      for i = 0, tonumber(list.n) - 1 do C.mw_object_unref(C.mw_objmap_set(m, list.v[i])) end
+      for i = 0, tonumber(list.n) - 1 do C.mw_object_unref(C.mw_objmap_del(m, C.mw_object_key(list.v[i]))) end
+      assert.equal(0, tonumber(m.count))
+      return os.clock() - started
+    end
+    for i = 0, tonumber(all.n) - 1 do C.mw_object_unref(C.mw_objmap_set(from, all.v[i])) end
+    local cursor = ffi.new("size_t[1]")
+    for _ = 1, tonumber(all.n) do C.mw_object_list_add(ordered, C.mw_objmap_next(from, cursor)) end
+    local any_order = fill_and_empty(all)
+    assert.is_true(fill_and_empty(ordered) < 10 * any_order + 0.05)
+  end)
+
   it("does not move when room was reserved", function()
     local m = new()
     C.mw_objmap_reserve(m, 1000)

@@ -103,7 +103,7 @@ describe("path", function()
     for text, column in pairs {
       [""] = 1, ["."] = 1, [".a"] = 1, ["a."] = 3, ["a..b"] = 3, ["a["] = 3, ["a[]"] = 3,
       ["a[x]"] = 3, ["a[1"] = 4, ["a[*"] = 4, ['a["x]'] = 6, ['a["x"'] = 6, ["a]"] = 2,
-      ["a b"] = 2, ["a[99999999]"] = 10, ["a[-1]"] = 3, ["a[1]b"] = 5,
+      ["a b"] = 2, ["a[99999999]"] = 9, ["a[-1]"] = 3, ["a[1]b"] = 5,
     } do
       it("error in '" .. text .. "' is reported at column " .. column, function()
         local p, message = path(text)

@@ -52,23 +52,21 @@ describe("label selector", function()
     { "x>1", "x>1" }, { "x < 10", "x<10" }, { "x>007", "x>007" }, { "x>9223372036854775807", "x>9223372036854775807" },
     { "example.com/name=v", "example.com/name=v" }, { "a-b.c/D_e.f-G=H_i.j-K", "a-b.c/D_e.f-G=H_i.j-K" },
     { "k=" .. ("v"):rep(63), "k=" .. ("v"):rep(63) }, { ("k"):rep(63), ("k"):rep(63) },
-    { ("p"):rep(253) .. "/k", ("p"):rep(253) .. "/k" }, { "x=a\0=b", "x=a" }, { "x,\0y" },
+    { ("p"):rep(253) .. "/k", ("p"):rep(253) .. "/k" }, { "x=a\0=b", "x=a" },
     { "a,b=c,a=b,a", "a,a,a=b,b=c" },
   }
 
   it("accepts the whole grammar and prints it in its canonical form", function()
     for _, case in ipairs(accepted) do
       local s, message = parse(case[1])
-      if case[2] then
-        assert.is_truthy(s, case[1] .. ": " .. tostring(message))
-        assert.equal(case[2], format(s))
-      end
+      assert.is_truthy(s, case[1] .. ": " .. tostring(message))
+      assert.equal(case[2], format(s))
     end
   end)
 
   it("prints a text that it reads back as the same", function()
     for _, case in ipairs(accepted) do
-      if case[2] then assert.equal(case[2], format(assert(parse(case[2])))) end
+      assert.equal(case[2], format(assert(parse(case[2]))))
     end
   end)
 

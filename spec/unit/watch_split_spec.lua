@@ -1,0 +1,174 @@
+local unit = require "spec.support.unit"
+local C, ffi = unit.C, unit.ffi
+
+local types = { [0] = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "UNKNOWN" }
+
+local function watch(text, chunk, options)
+  options = options or {}
+  local events = {}
+  local cb = ffi.cast("mw_watch_event_cb", function(_, event)
+    events[#events + 1] = {
+      type = types[tonumber(event.type)], text = unit.str(event.type_text), json = unit.str(event.item.json),
+      name = unit.str(event.item.name), rv = unit.str(event.item.rv), has_metadata = event.item.has_metadata,
+      initial_events_end = event.item.initial_events_end, is_status = event.is_status,
+      code = event.status.code, message = ffi.string(event.status.message),
+    }
+    return #events == options.stop_after and options.stop_with or 0
+  end)
+  local err = unit.err()
+  local s = C.mw_watch_split_new(C.mw_projection_default(), cb, nil)
+  local rc, at = 0, 1
+  chunk = chunk or math.max(#text, 1)
+  while rc == 0 and at <= #text do
+    local piece = text:sub(at, at + chunk - 1)
+    local memory = ffi.cast("char *", C.mw_xmalloc(#piece))
+    ffi.copy(memory, piece, #piece)
+    rc = C.mw_watch_split_feed(s, memory, #piece, err)
+    C.mw_free(memory)
+    at = at + chunk
+  end
+  if rc == 0 then rc = C.mw_watch_split_finish(s, err) end
+  local again = C.mw_watch_split_feed(s, "{", 1, err)
+  C.mw_watch_split_free(s)
+  cb:free()
+  return { rc = rc, message = rc ~= 0 and rc == again and "" or ffi.string(err.message), events = events }
+end
+jit.off(watch)
+
+-- The message of the first error only; feed repeats the code afterwards.
+local failing = function(text, chunk)
+  local cb = ffi.cast("mw_watch_event_cb", function() return 0 end)
+  local err = unit.err()
+  local s = C.mw_watch_split_new(C.mw_projection_default(), cb, nil)
+  local rc, at = 0, 1
+  while rc == 0 and at <= #text do
+    local piece = text:sub(at, at + chunk - 1)
+    rc = C.mw_watch_split_feed(s, piece, #piece, err)
+    at = at + chunk
+  end
+  if rc == 0 then rc = C.mw_watch_split_finish(s, err) end
+  C.mw_watch_split_free(s)
+  cb:free()
+  return ffi.string(C.mw_err_name(rc)), ffi.string(err.message)
+end
+jit.off(failing)
+
+local stream = '{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5",' ..
+  '"managedFields":[]}}}\n{"object":{"metadata":{"name":"b"},"s":"}\\""},"type":"MODIFIED"}' ..
+  '{"type":"DELETED","object":{"metadata":{"name":"c"}}}\r\n\n ' ..
+  '{ "type" : "BOOKMARK" , "object" : { "metadata" : { "resourceVersion" : "9" , "annotations" : ' ..
+  '{ "k8s.io/initial-events-end" : "true" } } } }\n'
+
+describe("watch splitter", function()
+  it("hands out events in both orders of members, with or without white space", function()
+    local r = watch(stream)
+    assert.equal(0, r.rc)
+    assert.equal(4, #r.events)
+    assert.equal("ADDED", r.events[1].type)
+    assert.equal('{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"}}', r.events[1].json)
+    assert.equal("MODIFIED", r.events[2].type)
+    assert.equal('{"metadata":{"name":"b"},"s":"}\\""}', r.events[2].json)
+    assert.equal("DELETED", r.events[3].type)
+    assert.equal("c", r.events[3].name)
+    assert.equal("BOOKMARK", r.events[4].type)
+    assert.equal("9", r.events[4].rv)
+    assert.is_true(r.events[4].initial_events_end)
+  end)
+
+  it("gives the same for every size of chunks", function()
+    local whole = watch(stream)
+    for chunk = 1, #stream do assert.are.same(whole, watch(stream, chunk)) end
+  end)
+
+  it("reads the Status of an ERROR, whichever member comes first", function()
+    local status = '{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired","message":"too old"}'
+    for _, text in ipairs { '{"type":"ERROR","object":' .. status .. "}", '{"object":' .. status .. ',"type":"ERROR"}' } do
+      local event = watch(text).events[1]
+      assert.equal("ERROR", event.type)
+      assert.is_true(event.is_status)
+      assert.equal(410, event.code)
+      assert.equal("too old", event.message)
+      assert.equal("", event.json)
+    end
+  end)
+
+  it("says when the object of an ERROR is no Status", function()
+    for _, object in ipairs { '{"kind":"Pod"}', "null", '"text"' } do
+      local r = watch('{"type":"ERROR","object":' .. object .. "}")
+      assert.equal(0, r.rc)
+      assert.equal("ERROR", r.events[1].type)
+      assert.is_false(r.events[1].is_status)
+    end
+  end)
+
+  it("hands out a type it does not know, with its name", function()
+    local event = watch('{"type":"RENAM\\u0045D","object":{"metadata":{"name":"a"}}}').events[1]
+    assert.equal("UNKNOWN", event.type)
+    assert.equal("RENAMED", event.text)
+    assert.equal("a", event.name)
+  end)
+
+  it("hands out an object without metadata and says so", function()
+    local event = watch('{"type":"ADDED","object":{}}').events[1]
+    assert.is_false(event.has_metadata)
+  end)
+
+  it("lets the last of equal members win and ignores unknown ones", function()
+    local r = watch('{"type":"ERROR","x":[1],"object":{"a":1},"object":{"a":2},"type":"ADDED"}')
+    assert.equal(0, r.rc)
+    assert.equal("ADDED", r.events[1].type)
+    assert.equal('{"a":2}', r.events[1].json)
+  end)
+
+  it("lets the callback stop it", function()
+    local r = watch(stream, nil, { stop_after = 2, stop_with = 9 })
+    assert.equal(9, r.rc)
+    assert.equal(2, #r.events)
+  end)
+
+  it("ends well between events and with MW_EEOF inside one", function()
+    assert.equal(0, watch("").rc)
+    assert.equal(0, watch(" \n").rc)
+    for cut = 1, 27 do
+      local name, message = failing(('{"type":"ADDED","object":{}}'):sub(1, cut), 100)
+      assert.equal("EEOF", name)
+      assert.equal("the watch was cut inside an event at byte " .. cut, message)
+    end
+  end)
+
+  describe("refuses", function()
+    for _, case in ipairs {
+      { "x", "EPARSE", "malformed JSON at byte 0: expected '{'" },
+      { '{"type":"ADDED","object":{}}\n]', "EPARSE", "malformed JSON at byte 29: expected '{'" },
+      { '{"type":"ADDED"}', "EPARSE", "unexpected content at byte 0: an event without an object" },
+      { '{"object":{}}', "EPARSE", "unexpected content at byte 0: an event without a type" },
+      { '{"type":1,"object":{}}', "EPARSE", "unexpected content at byte 8: the type is not a string" },
+      { '{"type":"ADDED","object":[]}', "EPARSE", "malformed JSON at byte 25: expected '{'" },
+      { '{"object":[],"type":"ADDED"}', "EPARSE", "malformed JSON at byte 10: expected '{'" },
+      { '{"type":"ADDED","object":{"a":tru}}', "EPARSE", "malformed JSON at byte 33: expected a value" },
+      { ' {"type":"ADDED","object":{"a":"\255"}}', "EPARSE", "invalid UTF-8 at byte 32" },
+      { '{"object":{"metadata":{"name":1}},"type":"ADDED"}', "EPARSE",
+        "unexpected content at byte 30: metadata.name is not a string" },
+      { '{"type":"ADDED","object":{}]', "EPARSE", "malformed JSON at byte 27: expected ',' or '}'" },
+      { '{"type":"' .. ("x"):rep(1025) .. '","object":{}}', "ELIMIT",
+        "limit exceeded at byte 8: the type is longer than 1 KiB" },
+    } do
+      it(case[1]:sub(1, 60):gsub("[^ -~]", "?"), function()
+        for _, chunk in ipairs { #case[1], 1 } do
+          local name, message = failing(case[1], chunk)
+          assert.equal(case[2], name)
+          assert.equal(case[3], message)
+        end
+      end)
+    end
+
+    it("an event above the limit", function()
+      local text = '{"type":"ADDED","object":{"a":"' .. ("x"):rep(C.MW_ITEM_SIZE_MAX + 70000) .. '"}}'
+      for _, chunk in ipairs { #text, 1000000 } do
+        local name, message = failing(text, chunk)
+        assert.equal("ELIMIT", name)
+        assert.equal("limit exceeded at byte 0: the event is larger than 16 MiB", message)
+      end
+    end)
+  end)
+end)
