@@ -59,6 +59,7 @@ static struct hook *hook_new(lua_State *L, bool fn, void (*close)(struct mw_owne
   k->L = mw_generation_state(k->gen);
   k->fn = fn ? mw_luaref_take(L) : MW_LUAREF_NONE;
   k->owned.close = close;
+  k->owned.passive = true;
   mw_generation_own(k->gen, &k->owned);
   return k;
 }

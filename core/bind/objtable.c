@@ -354,9 +354,11 @@ static int lazy_newindex(lua_State *L) {
   return 0;
 }
 
+// Completes whichever part the lazy table at idx is. One whose metatable was taken away by the debug
+// library is left as it is.
 static bool complete_any(lua_State *L, int idx, struct box *box) {
   int part = part_of(L, idx, box->state);
-  return part >= 0 && complete(L, idx, part, box);
+  return part < 0 || complete(L, idx, part, box);
 }
 
 void mw_objtable_complete(lua_State *L, int idx) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "bind/codec.h"
+#include "bind/codec_internal.h"
 #include "bind/objtable_internal.h"
 #include "cache/object.h"
 
@@ -69,12 +70,23 @@ static void compare_tables(struct search *s, int seen, int fresh, size_t at) {
   s->path[at] = '\0';
 }
 
+// lua_equal() knows two cdata as equal only when they are the same one.
+static bool is_equal(lua_State *L, int a, int b) {
+  if (lua_type(L, a) != MW_TCDATA || lua_type(L, b) != MW_TCDATA) return lua_equal(L, a, b);
+  const struct mw_codec *codec = mw_codec_of(L);
+  int type = mw_codec_integer(L, a);
+  int64_t i64 = codec->i64;
+  uint64_t u64 = codec->u64;
+  if (type == 0 || mw_codec_integer(L, b) != type) return false;
+  return type == MW_CODEC_INT64 ? i64 == codec->i64 : u64 == codec->u64;
+}
+
 // `fresh` was decoded from JSON, so it is neither cyclic nor deeper than JSON may be.
 static void compare(struct search *s, int seen, int fresh, size_t at) {
   luaL_checkstack(s->L, 12, NULL);
   if (lua_istable(s->L, seen) && lua_istable(s->L, fresh)) {
     compare_tables(s, seen, fresh, at);
-  } else if (!lua_equal(s->L, seen, fresh)) {
+  } else if (!is_equal(s->L, seen, fresh)) {
     report(s);
   }
   s->path[at] = '\0';

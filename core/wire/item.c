@@ -11,6 +11,8 @@
 #include "wire/projection.h"
 #include "wire/scan.h"
 
+enum { KEEP_MAX = 4 * 1024 * 1024 };
+
 // What a value is to us.
 enum spot {
   SPOT_OTHER = 0,
@@ -399,15 +401,20 @@ static size_t front_room(const struct mw_item_defaults *d) {
   return 64 + 6 * (d->kind.n + d->api_version.n);
 }
 
+// Room for n bytes. Memory that a large object needed is given back.
+static int make_room(struct mw_buf *b, size_t n) {
+  if (b->cap > KEEP_MAX && n < KEEP_MAX / 4) mw_buf_deinit(b);
+  mw_buf_reset(b);
+  return mw_buf_reserve(b, n);
+}
+
 // Makes room for an object of at most `most` bytes.
 static int prepare(struct mw_item_scanner *s, size_t most, size_t room) {
-  mw_buf_reset(&s->out);
-  mw_buf_reset(&s->text);
   s->item = (struct mw_item){0};
   s->has_kind = false;
   s->has_api_version = false;
-  int rc = mw_buf_reserve(&s->out, most + room);
-  return rc == 0 ? mw_buf_reserve(&s->text, 2 * most + room) : rc;
+  int rc = make_room(&s->out, most + room);
+  return rc == 0 ? make_room(&s->text, 2 * most + room) : rc;
 }
 
 static int scan(struct mw_item_scanner *s, const struct mw_projection_node *root) {

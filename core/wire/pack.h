@@ -2,9 +2,10 @@
 // Packed bytes: LZ4 with a dictionary that is collected from the stream and then frozen.
 //
 // A packer belongs to one thread (the one that ingests) and one informer. It gathers samples from
-// what it packs; once it has enough it freezes them into a dictionary. What was packed before
-// that stays readable: each packed object carries a reference to the dictionary it was made with,
-// or none. Dictionaries are immutable and refcounted, and shared between threads.
+// what it packs; once it has enough it freezes them into a dictionary, and once more later if many
+// objects turn out to be different. What was packed before that stays readable: each packed object
+// carries a reference to the dictionary it was made with, or none. Dictionaries are immutable and
+// refcounted, and shared between threads.
 #pragma once
 
 #include <stddef.h>
@@ -25,11 +26,11 @@ void mw_packer_free(struct mw_packer *p);  // NULL is fine
 size_t mw_pack_bound(size_t raw_len);
 
 // Packs raw into out (mw_pack_bound room) and returns the packed size. *dict is the dictionary
-// needed to unpack (borrowed; NULL for none). Returns raw.n itself, with the bytes copied and
+// needed to unpack (borrowed until the next call; NULL for none). Returns raw.n itself, with the bytes copied and
 // *dict NULL, when packing would not make it smaller: packed size == raw size means stored.
 size_t mw_pack(struct mw_packer *p, struct mw_slice raw, char *out, struct mw_dict **dict);
 
-// The dictionary in force, borrowed; NULL until frozen.
+// The dictionary in force, borrowed until the next mw_pack(); NULL until frozen.
 struct mw_dict *mw_packer_dict(struct mw_packer *p);
 
 // A place to unpack into, one per thread. Keeps the dictionary in front of the output, where LZ4

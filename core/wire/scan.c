@@ -245,9 +245,10 @@ static const char *literal(struct mw_walk *w, const char *p, const char *text) {
   return p;
 }
 
+// Anything but a string, an object or an array; the end of the input is none of them.
 static const char *scalar(struct mw_walk *w, const char *p) {
   bool is_int;
-  switch (*p) {
+  switch (p < w->end ? *p : '\0') {
     case 't':
       return literal(w, p, "true");
     case 'f':
@@ -257,7 +258,7 @@ static const char *scalar(struct mw_walk *w, const char *p) {
     case '-':
       return number(w, p, &is_int);
     default:
-      if (is_digit(*p)) return number(w, p, &is_int);
+      if (p < w->end && is_digit(*p)) return number(w, p, &is_int);
       expected(w, p, "expected a value");
       return NULL;
   }
@@ -281,31 +282,32 @@ static inline bool nest_is_object(const struct nest *n, unsigned depth) {
   return (n->bits[depth >> 6] >> (depth & 63)) & 1;
 }
 
+static inline bool at(const struct mw_walk *w, const char *p, char c) {
+  return p < w->end && *p == c;
+}
+
 // `depth` counts the open containers; the value is complete when it is back where it began.
+// `closing` is the bracket that closes the innermost one.
 int mw_walk_value(struct mw_walk *w, unsigned depth) {
   struct nest nest;
-  const char *end = w->end;
   const char *p = w->p;
-  bool object = false;
+  char closing = 0;
   const unsigned base = --depth;
 value:
   p = space(w, p);
-  if (p == end) return expected(w, p, NULL);
-  if (*p == '"') {
+  if (at(w, p, '"')) {
     p = string(w, p + 1);
     if (p == NULL) return MW_EPARSE;
-  } else if (*p == '{' || *p == '[') {
+  } else if (at(w, p, '{') || at(w, p, '[')) {
     if (depth == MW_JSON_DEPTH_MAX) {
       return mw_walk_fail(w, p, MW_FAULT_LIMIT, "nested deeper than 256 levels");
     }
-    object = *p == '{';
-    nest_set(&nest, ++depth, object);
+    closing = *p == '{' ? '}' : ']';
+    nest_set(&nest, ++depth, closing == '}');
     p = space(w, p + 1);
-    if (p == end || *p != (object ? '}' : ']')) {
-      if (object) goto key;
-      goto value;
-    }
-    goto close;
+    if (at(w, p, closing)) goto close;
+    if (closing == '}') goto key;
+    goto value;
   } else {
     p = scalar(w, p);
     if (p == NULL) return MW_EPARSE;
@@ -316,26 +318,26 @@ after:
     return 0;
   }
   p = space(w, p);
-  if (p < end && *p == ',') {
+  if (at(w, p, ',')) {
     p++;
-    if (!object) goto value;
+    if (closing == ']') goto value;
     p = space(w, p);
     goto key;
   }
-  if (p == end || *p != (object ? '}' : ']')) {
-    return expected(w, p, object ? "expected ',' or '}'" : "expected ',' or ']'");
+  if (!at(w, p, closing)) {
+    return expected(w, p, closing == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
   }
 close:
   p++;
   depth--;
-  object = depth > base && nest_is_object(&nest, depth);
+  closing = depth > base && nest_is_object(&nest, depth) ? '}' : ']';
   goto after;
 key:
-  if (p == end || *p != '"') return expected(w, p, "expected a member name");
+  if (!at(w, p, '"')) return expected(w, p, "expected a member name");
   p = string(w, p + 1);
   if (p == NULL) return MW_EPARSE;
   p = space(w, p);
-  if (p == end || *p != ':') return expected(w, p, "expected ':'");
+  if (!at(w, p, ':')) return expected(w, p, "expected ':'");
   p++;
   goto value;
 }
@@ -368,21 +370,21 @@ int mw_walk_number(struct mw_walk *w, bool *is_int) {
 
 int mw_walk_member(struct mw_walk *w, bool *first, struct mw_slice *key, bool *escaped) {
   mw_walk_space(w);
-  if (w->p < w->end && *w->p == '}') {
+  if (at(w, w->p, '}')) {
     w->p++;
     return 0;
   }
   if (!*first) {
-    if (w->p == w->end || *w->p != ',') return expected(w, w->p, "expected ',' or '}'");
+    if (!at(w, w->p, ',')) return expected(w, w->p, "expected ',' or '}'");
     w->p++;
     mw_walk_space(w);
   }
   *first = false;
-  if (w->p == w->end || *w->p != '"') return expected(w, w->p, "expected a member name");
+  if (!at(w, w->p, '"')) return expected(w, w->p, "expected a member name");
   int rc = mw_walk_string(w, key, escaped);
   if (rc < 0) return rc;
   mw_walk_space(w);
-  if (w->p == w->end || *w->p != ':') return expected(w, w->p, "expected ':'");
+  if (!at(w, w->p, ':')) return expected(w, w->p, "expected ':'");
   w->p++;
   mw_walk_space(w);
   if (w->p == w->end) return expected(w, w->p, NULL);
@@ -391,12 +393,12 @@ int mw_walk_member(struct mw_walk *w, bool *first, struct mw_slice *key, bool *e
 
 int mw_walk_element(struct mw_walk *w, bool *first) {
   mw_walk_space(w);
-  if (w->p < w->end && *w->p == ']') {
+  if (at(w, w->p, ']')) {
     w->p++;
     return 0;
   }
   if (!*first) {
-    if (w->p == w->end || *w->p != ',') return expected(w, w->p, "expected ',' or ']'");
+    if (!at(w, w->p, ',')) return expected(w, w->p, "expected ',' or ']'");
     w->p++;
     mw_walk_space(w);
   }

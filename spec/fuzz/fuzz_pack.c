@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "wire/pack.h"
 
-enum { OBJECTS = 520 };
+enum { OBJECTS = 300 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

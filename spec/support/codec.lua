@@ -3,7 +3,7 @@
 local build = os.getenv("MOONWATCH_BUILD") or "build"
 local library = build .. "/libmoonwatch_unit.so"
 
--- The state of busted gets the object-aware pairs, next ... for good; they do what they always did.
+-- The spec file gets the object-aware pairs, next ...; they do what they always did.
 local codec = assert(package.loadlib(library, "luaopen_mw_codec_spec"))()
 
 local support = { codec = codec, library = library }

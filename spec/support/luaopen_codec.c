@@ -8,7 +8,7 @@
 
 #include "bind/bind.h"
 #include "bind/codec.h"
-#include "bind/objtable.h"
+#include "bind/objtable_internal.h"
 #include "bind/util.h"
 #include "cache/object.h"
 #include "wire/item.h"
@@ -79,6 +79,19 @@ static int is_lazy(lua_State *L) {
   return 1;
 }
 
+// busted takes back what a spec file changed in _G and in package.loaded, so the builtins are
+// wrapped for each file that opens the module.
+static void open_again(lua_State *L) {
+  static const char opened = 0;
+  lua_pushlightuserdata(L, (void *)&opened);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  if (!lua_isnil(L, -1)) mw_objtable_wrap(L);
+  lua_pop(L, 1);
+  lua_pushlightuserdata(L, (void *)&opened);
+  lua_pushboolean(L, 1);
+  lua_rawset(L, LUA_REGISTRYINDEX);
+}
+
 int luaopen_mw_codec_spec(lua_State *L) {
   static const luaL_Reg helpers[] = {
       {"push_again", push_again},
@@ -88,6 +101,7 @@ int luaopen_mw_codec_spec(lua_State *L) {
   };
   mw_codec_open(L);
   mw_objtable_open(L);
+  open_again(L);
   mw_bind_codec(L);
   luaL_register(L, NULL, helpers);
   push_maker(L);

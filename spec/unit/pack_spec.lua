@@ -86,6 +86,24 @@ describe("packed bytes", function()
     assert.is_nil(unit.live().dictionary)
   end)
 
+  it("get a second dictionary when later objects differ from the first, and no third", function()
+    local p, u = packer(), unpacker()
+    local kept, dicts, count = {}, {}, 0
+    for i = 1, 6000 do
+      local raw = pod(i <= 300 and "first" or hex(8))
+      local packed, dict = pack(p, raw)
+      local id = dict and tostring(dict) or "none"
+      if not dicts[id] then
+        dicts[id], count = true, count + 1
+        kept[count] = { raw = raw, packed = packed, dict = dict }
+      end
+    end
+    assert.equal(3, count) -- none, the first, the second
+    for _, o in ipairs(kept) do assert.equal(o.raw, unpack_(u, o.packed, o.dict, #o.raw)) end
+    done(p, C.mw_packer_free)
+    done(u, C.mw_unpacker_free)
+  end)
+
   it("are stored as they are when packing does not make them smaller", function()
     local p, u = packer(), unpacker()
     for _, raw in ipairs { "", "x", "abcdefghijklmnop", "\0\1\2\3\4\5\6\7\8" } do

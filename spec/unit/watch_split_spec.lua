@@ -3,6 +3,7 @@ local C, ffi = unit.C, unit.ffi
 
 local types = { [0] = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "UNKNOWN" }
 
+-- Feeds the stream in chunks: the events, the code (0 at the end) and the message.
 local function watch(text, chunk, options)
   options = options or {}
   local events = {}
@@ -17,41 +18,30 @@ local function watch(text, chunk, options)
   end)
   local err = unit.err()
   local s = C.mw_watch_split_new(C.mw_projection_default(), cb, nil)
-  local rc, at = 0, 1
+  local result = { rc = 0, events = events }
+  local at = 1
   chunk = chunk or math.max(#text, 1)
-  while rc == 0 and at <= #text do
+  while result.rc == 0 and at <= #text do
     local piece = text:sub(at, at + chunk - 1)
     local memory = ffi.cast("char *", C.mw_xmalloc(#piece))
     ffi.copy(memory, piece, #piece)
-    rc = C.mw_watch_split_feed(s, memory, #piece, err)
+    result.rc = C.mw_watch_split_feed(s, memory, #piece, err)
     C.mw_free(memory)
     at = at + chunk
   end
-  if rc == 0 then rc = C.mw_watch_split_finish(s, err) end
-  local again = C.mw_watch_split_feed(s, "{", 1, err)
+  if result.rc == 0 then result.rc = C.mw_watch_split_finish(s, err) end
+  result.message = ffi.string(err.message)
+  if options.again then result.again = C.mw_watch_split_feed(s, "{}", 2, err) end
   C.mw_watch_split_free(s)
   cb:free()
-  return { rc = rc, message = rc ~= 0 and rc == again and "" or ffi.string(err.message), events = events }
+  return result
 end
 jit.off(watch)
 
--- The message of the first error only; feed repeats the code afterwards.
-local failing = function(text, chunk)
-  local cb = ffi.cast("mw_watch_event_cb", function() return 0 end)
-  local err = unit.err()
-  local s = C.mw_watch_split_new(C.mw_projection_default(), cb, nil)
-  local rc, at = 0, 1
-  while rc == 0 and at <= #text do
-    local piece = text:sub(at, at + chunk - 1)
-    rc = C.mw_watch_split_feed(s, piece, #piece, err)
-    at = at + chunk
-  end
-  if rc == 0 then rc = C.mw_watch_split_finish(s, err) end
-  C.mw_watch_split_free(s)
-  cb:free()
-  return ffi.string(C.mw_err_name(rc)), ffi.string(err.message)
+local function failing(text, chunk)
+  local r = watch(text, chunk)
+  return ffi.string(C.mw_err_name(r.rc)), r.message
 end
-jit.off(failing)
 
 local stream = '{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5",' ..
   '"managedFields":[]}}}\n{"object":{"metadata":{"name":"b"},"s":"}\\""},"type":"MODIFIED"}' ..
@@ -121,8 +111,9 @@ describe("watch splitter", function()
   end)
 
   it("lets the callback stop it", function()
-    local r = watch(stream, nil, { stop_after = 2, stop_with = 9 })
+    local r = watch(stream, nil, { stop_after = 2, stop_with = 9, again = true })
     assert.equal(9, r.rc)
+    assert.equal(9, r.again)
     assert.equal(2, #r.events)
   end)
 
@@ -161,6 +152,10 @@ describe("watch splitter", function()
         end
       end)
     end
+
+    it("to go on after an error", function()
+      assert.equal(C.MW_EPARSE, watch("x", nil, { again = true }).again)
+    end)
 
     it("an event above the limit", function()
       local text = '{"type":"ADDED","object":{"a":"' .. ("x"):rep(C.MW_ITEM_SIZE_MAX + 70000) .. '"}}'
