@@ -18,6 +18,11 @@ static int load_embedded(lua_State *L) {
   return 1;
 }
 
+static int where(lua_State *L) {
+  mw_bind_where(L);
+  return 1;
+}
+
 static int load_core(lua_State *L) {
   static const struct {
     const char *name;
@@ -26,7 +31,7 @@ static int load_core(lua_State *L) {
       {"task", mw_bind_task},     {"log", mw_bind_log},           {"codec", mw_bind_codec},
       {"client", mw_bind_client}, {"informer", mw_bind_informer}, {"indexer", mw_bind_indexer},
   };
-  lua_createtable(L, 0, sizeof parts / sizeof parts[0] + 1);
+  lua_createtable(L, 0, sizeof parts / sizeof parts[0] + 2);
   int core = lua_gettop(L);
   mw_bind_error_open(L);
   lua_setfield(L, core, "error_meta");
@@ -34,8 +39,8 @@ static int load_core(lua_State *L) {
     parts[i].open(L);
     lua_setfield(L, core, parts[i].name);
   }
-  mw_bind_error_open(L);
-  lua_setfield(L, core, "error_meta");
+  lua_pushcfunction(L, where);
+  lua_setfield(L, core, "where");
   return 1;
 }
 

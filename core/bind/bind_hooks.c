@@ -60,6 +60,7 @@ static struct hook *hook_new(lua_State *L, bool fn, void (*close)(struct mw_owne
   k->fn = fn ? mw_luaref_take(L) : MW_LUAREF_NONE;
   k->owned.close = close;
   k->owned.passive = true;
+  k->owned.passive = true;
   mw_generation_own(k->gen, &k->owned);
   return k;
 }

@@ -49,11 +49,13 @@ static void handle_start(void *arg) {
   struct mw_handle *h = arg;
   h->starting = false;
   struct mw_err err;
-  if (h->stopped || h->running || mw_informer_start(h->inf, &err) < 0) {
-    if (!h->stopped && !h->running) {
-      mw_log(MW_LOG_ERROR, "informer not started", MW_STR("resource", mw_informer_name(h->inf)),
-             MW_STR("error", err.message));
-    }
+  if (h->stopped || h->running || mw_generation_is_stopping(h->gen)) {
+    handle_unref(h);
+    return;
+  }
+  if (mw_informer_start(h->inf, &err) < 0) {
+    mw_log(MW_LOG_ERROR, "informer not started", MW_STR("resource", mw_informer_name(h->inf)),
+           MW_STR("error", err.message));
     handle_unref(h);
     return;
   }

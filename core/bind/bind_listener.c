@@ -244,6 +244,7 @@ int mw_bind_add_listener(lua_State *L) {
     return mw_bind_raise(L, &err);
   }
   r->owned.close = on_owner_close;
+  r->owned.passive = true;
   mw_generation_own(r->gen, &r->owned);
   lua_pushvalue(L, 3);
   return 1;

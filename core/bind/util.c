@@ -76,14 +76,26 @@ void mw_bind_error_open(lua_State *L) {
   lua_setfield(L, -2, "__tostring");
 }
 
+void mw_bind_where(lua_State *L) {
+  static const char ours[] = "@lua/kube/";
+  lua_Debug ar;
+  for (int level = 1; lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "Sl", &ar);
+    if (ar.currentline <= 0 || strncmp(ar.source, ours, sizeof ours - 1) == 0) continue;
+    lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+    return;
+  }
+  lua_pushliteral(L, "");
+}
+
 int mw_bind_raise(lua_State *L, const struct mw_err *err) {
   lua_newtable(L);  // [err]
   push_code(L, err->code);
   lua_setfield(L, -2, "code");
-  luaL_where(L, 1);
-  lua_pushstring(L, err->message);
-  lua_setfield(L, -3, "message");
+  mw_bind_where(L);
   lua_setfield(L, -2, "where");
+  lua_pushstring(L, err->message);
+  lua_setfield(L, -2, "message");
   if (err->http_status != 0) {
     lua_pushinteger(L, err->http_status);
     lua_setfield(L, -2, "status");

@@ -20,7 +20,9 @@ bool mw_bind_opt_bool(lua_State *L, int idx, const char *field, bool fallback);
 
 // Makes the metatable of structured errors and pushes it (kube._core.error_meta).
 void mw_bind_error_open(lua_State *L);
-// Raises err as a structured Lua error: {code=, message=, status=}, at the caller's level.
+// Pushes "script.lua:12: ", the place nearest to the top of the stack that is not ours; "" if none.
+void mw_bind_where(lua_State *L);
+// Raises err as a structured Lua error: {code=, message=, where=, status=}.
 int mw_bind_raise(lua_State *L, const struct mw_err *err);
 
 // Boxed pointers: a userdata of type `type` that holds one pointer.

@@ -45,7 +45,7 @@ void mw_item_scanner_free(struct mw_item_scanner *s);  // NULL is fine
 // What a list knows of its items and the items do not say: typed lists leave kind and apiVersion
 // out of them. When given and absent in the object, they are put at the front of the copy.
 struct mw_item_defaults {
-  struct mw_slice kind;         // empty: add nothing
+  struct mw_slice kind;  // empty: add nothing
   struct mw_slice api_version;
 };
 
@@ -53,5 +53,5 @@ struct mw_item_defaults {
 // Errors: MW_EPARSE, MW_ELIMIT; the cursor stands at the offending byte and err (may be NULL)
 // says what was expected there, without an offset (the caller knows where the cursor began).
 int mw_item_scan(struct mw_item_scanner *s, struct mw_json *c, const struct mw_projection *p,
-                 const struct mw_item_defaults *defaults, struct mw_item *item,
-                 struct mw_err *err) __attribute__((warn_unused_result));
+                 const struct mw_item_defaults *defaults, struct mw_item *item, struct mw_err *err)
+    __attribute__((warn_unused_result));

@@ -15,12 +15,12 @@
 typedef int (*mw_list_item_cb)(void *ctx, const struct mw_item *item);
 
 struct mw_list_info {
-  char kind[128];         // "PodList"; "" until seen
+  char kind[128];  // "PodList"; "" until seen
   char api_version[128];
-  char rv[128];           // metadata.resourceVersion
-  char *continue_token;   // metadata.continue, NULL when absent or empty; owned by the splitter
-  long long remaining;    // metadata.remainingItemCount, -1 when absent
-  size_t items;           // handed out so far
+  char rv[128];          // metadata.resourceVersion
+  char *continue_token;  // metadata.continue, NULL when absent or empty; owned by the splitter
+  long long remaining;   // metadata.remainingItemCount, -1 when absent
+  size_t items;          // handed out so far
 };
 
 struct mw_list_split;

@@ -13,7 +13,7 @@
 
 #include "base/slice.h"
 
-struct mw_dict;    // refcounted
+struct mw_dict;  // refcounted
 struct mw_packer;
 
 struct mw_dict *mw_dict_ref(struct mw_dict *d);  // NULL in, NULL out
@@ -26,8 +26,9 @@ void mw_packer_free(struct mw_packer *p);  // NULL is fine
 size_t mw_pack_bound(size_t raw_len);
 
 // Packs raw into out (mw_pack_bound room) and returns the packed size. *dict is the dictionary
-// needed to unpack (borrowed until the next call; NULL for none). Returns raw.n itself, with the bytes copied and
-// *dict NULL, when packing would not make it smaller: packed size == raw size means stored.
+// needed to unpack (borrowed until the next call; NULL for none). Returns raw.n itself, with the
+// bytes copied and *dict NULL, when packing would not make it smaller: packed size == raw size
+// means stored.
 size_t mw_pack(struct mw_packer *p, struct mw_slice raw, char *out, struct mw_dict **dict);
 
 // The dictionary in force, borrowed until the next mw_pack(); NULL until frozen.

@@ -24,7 +24,7 @@ struct mw_event {
   enum mw_event_type type;
   struct mw_slice type_text;
   struct mw_item item;
-  bool is_status;           // MW_EVENT_ERROR: the object was a Status
+  bool is_status;  // MW_EVENT_ERROR: the object was a Status
   struct mw_status status;
 };
 

@@ -1,5 +1,5 @@
 -- Errors: tables with a code and a message, which print as one sentence.
-local meta = require("kube._core").error_meta
+local core = require "kube._core"
 
 local errors = {}
 
@@ -11,13 +11,12 @@ function errors.new(code, message, fields)
   local err = {}
   for key, value in pairs(fields or {}) do err[key] = value end
   err.code, err.message = code, message
-  return setmetatable(err, meta)
+  return setmetatable(err, core.error_meta)
 end
 
---- Raises misuse of the API as an error at the place where the script called us.
----@param level integer as for error(), counted from the caller of this function
-function errors.misuse(level, fmt, ...)
-  error(select("#", ...) > 0 and fmt:format(...) or fmt, level + 1)
+--- Raises misuse of the API, with the line of the script that called us.
+function errors.misuse(fmt, ...)
+  error(core.where() .. (select("#", ...) > 0 and fmt:format(...) or fmt), 0)
 end
 
 return errors

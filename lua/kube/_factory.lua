@@ -34,7 +34,7 @@ local function make_version(factory, group, version, kinds)
   return setmetatable({}, {
     __index = function(_, name)
       if names[name] then return names[name] end
-      errors.misuse(2, "%s/%s has no kind '%s'%s", group ~= "" and group or "core", version,
+      errors.misuse("%s/%s has no kind '%s'%s", group ~= "" and group or "core", version,
         tostring(name), options.hint(tostring(name), names))
     end,
   })
@@ -50,7 +50,7 @@ local function make_group(factory, name, spec)
   return setmetatable({}, {
     __index = function(_, version)
       if versions[version] then return versions[version] end
-      errors.misuse(2, "the group %s has no version '%s'%s", name, tostring(version),
+      errors.misuse("the group %s has no version '%s'%s", name, tostring(version),
         options.hint(tostring(version), versions))
     end,
   })
@@ -60,7 +60,7 @@ for name, spec in pairs(known_groups.groups) do
   Factory[name] = function(self) return make_group(self, name, spec) end
 end
 for name, sentence in pairs(known_groups.removed) do
-  Factory[name] = function() errors.misuse(2, "factory:%s(): %s", name, sentence) end
+  Factory[name] = function() errors.misuse("factory:%s(): %s", name, sentence) end
 end
 
 --- The informer and lister of any resource, by its one name: "apps/v1/deployments",
@@ -69,9 +69,9 @@ end
 ---@param opts? table
 function Factory:for_resource(resource, opts)
   if type(resource) ~= "string" then
-    errors.misuse(2, "for_resource takes \"group/version/plural\" (or \"version/plural\" for core)")
+    errors.misuse("for_resource takes \"group/version/plural\" (or \"version/plural\" for core)")
   end
-  options.check("for_resource", opts, informer.known, 2)
+  options.check("for_resource", opts, informer.known)
   return setmetatable({ _factory = self, _resource = resource, _opts = opts }, Pair)
 end
 
@@ -85,7 +85,7 @@ function Factory:_informer_for(resource, extra)
   local custom = self._opts.custom_resync and self._opts.custom_resync[resource]
   if custom then opts.resync = custom end
   opts.custom_resync = nil
-  found = informer.new(resource, opts, false, 3)
+  found = informer.new(resource, opts, false)
   self._informers[resource] = found
   self._order[#self._order + 1] = found
   return found
@@ -150,8 +150,8 @@ local factory_options = { custom_resync = "table" }
 for name, kind in pairs(informer.known) do factory_options[name] = kind end
 
 --- Makes a factory; see kube.shared_informer_factory.
-function factory.new(opts, level)
-  opts = options.check("shared_informer_factory", opts, factory_options, level + 1)
+function factory.new(opts)
+  opts = options.check("shared_informer_factory", opts, factory_options)
   return setmetatable({ _opts = opts, _informers = {}, _order = {}, _started = {} }, Factory)
 end
 

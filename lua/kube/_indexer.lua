@@ -10,7 +10,7 @@ local list_options = { namespace = "string", selector = "string|table|null" }
 local function selection(what, given)
   if given == nil then return nil end
   if type(given) == "string" then return { selector = given } end
-  return options.check(what, given, list_options, 3)
+  return options.check(what, given, list_options)
 end
 
 local raw_list, raw_each, raw_keys, raw_get = Reader.list, Reader.each, Reader.keys, Reader.get
@@ -42,7 +42,7 @@ function Reader:get(key)
     local meta = key.metadata or {}
     key = meta.namespace and (meta.namespace .. "/" .. tostring(meta.name)) or meta.name
   end
-  if type(key) ~= "string" then errors.misuse(2, "get takes a key such as \"default/web\"") end
+  if type(key) ~= "string" then errors.misuse("get takes a key such as \"default/web\"") end
   return raw_get(self, key)
 end
 

@@ -37,7 +37,7 @@ end
 
 -- The fixed query parameters of every list and watch. tweak_list_options runs once, here: what it
 -- leaves in the table is what is sent.
-local function query_of(opts, level)
+local function query_of(opts)
   local list_options = {
     label_selector = selector_text(opts.label_selector),
     field_selector = selector_text(opts.field_selector),
@@ -51,7 +51,7 @@ local function query_of(opts, level)
   local parts = {}
   for key, value in pairs(list_options) do
     if not names[key] then
-      errors.misuse(level + 1, "tweak_list_options set '%s'%s", tostring(key),
+      errors.misuse("tweak_list_options set '%s'%s", tostring(key),
         options.hint(tostring(key), names))
     end
     if value ~= "" then parts[#parts + 1] = names[key] .. "=" .. escape(value) end
@@ -66,12 +66,12 @@ local copied = { "client", "namespace", "metadata_only", "keep_managed_fields", 
 
 --- Makes the informer of `resource` with checked options. A Lua transform makes it one of its own;
 --- everything else is shared with whoever asks for the same.
-function informer.new(resource, opts, private, level)
+function informer.new(resource, opts, private)
   local spec = { resource = resource, private = private or type(opts.transform) == "function",
-    query = query_of(opts, level + 1) }
+    query = query_of(opts) }
   for _, name in ipairs(copied) do spec[name] = opts[name] end
   if type(opts.transform) == "table" then
-    options.check("transform", opts.transform, { keep = "table", drop = "table" }, level + 1)
+    options.check("transform", opts.transform, { keep = "table", drop = "table" })
     spec.keep, spec.drop = opts.transform.keep, opts.transform.drop
   end
   local handle = core.informer.new(spec)
@@ -110,36 +110,31 @@ local predicate_options = { selector = "string|table|null", namespace = "string"
   label = "string", owner = "string", equals = "string", negate = "boolean" }
 
 -- { path = "spec.nodeName", equals = "n1" } or a list of such parts becomes what the core takes.
-local function predicate_of(given, level)
+local function predicate_of(given)
   local out = {}
   for i, part in ipairs(given) do
-    out[i] = options.check("predicate", part, predicate_options, level + 1)
+    out[i] = options.check("predicate", part, predicate_options)
   end
   local single = {}
   for key, value in pairs(given) do
     if type(key) == "string" then single[key] = value end
   end
-  options.check("predicate", single, predicate_options, level + 1)
+  options.check("predicate", single, predicate_options)
   out.selector, out.namespace = single.selector, single.namespace
   single.selector, single.namespace = nil, nil
   if next(single) then out[#out + 1] = single end
   return out
 end
 
-local function where(level)
-  local info = debug.traceback("", level + 1):match("\n%s*([^\n]-:%d+):")
-  return info
-end
-
-local function add_handler(self, handler, resync, level)
+local function add_handler(self, handler, resync)
   if type(handler) ~= "table" then
-    errors.misuse(level + 1, "add_event_handler takes a table { on_add = fn, on_update = fn, on_delete = fn }")
+    errors.misuse("add_event_handler takes a table { on_add = fn, on_update = fn, on_delete = fn }")
   end
-  options.check("add_event_handler", handler, handler_options, level + 1)
+  options.check("add_event_handler", handler, handler_options)
   local spec = {}
   for key, value in pairs(handler) do spec[key] = value end
   if resync then spec.resync = resync end
-  if handler.predicate then spec.predicate = predicate_of(handler.predicate, level + 1) end
+  if handler.predicate then spec.predicate = predicate_of(handler.predicate) end
   spec.name = handler.name or ("%s handler"):format(self._resource)
   local registration = setmetatable({ _core = self._handle:add_listener(spec), _informer = self },
     Registration)
@@ -149,23 +144,33 @@ end
 
 --- Registers a handler. A handler added to a running informer first gets every cached object as
 --- on_add(obj, true). Calls for one handler come one at a time, in order; a call may await.
----@param handler { on_add?: fun(obj: table, initial: boolean), on_update?: fun(old: table, new: table), on_delete?: fun(obj: table, stale: boolean), filter?: fun(obj: table): boolean, predicate?: table, resync?: number, replay?: boolean, name?: string, queue_bound?: integer }
+---@class kube.Handler
+---@field on_add? fun(obj: table, initial: boolean)
+---@field on_update? fun(old: table, new: table)
+---@field on_delete? fun(obj: table, stale: boolean)
+---@field filter? fun(obj: table): boolean
+---@field predicate? table as { path = "spec.nodeName", equals = "n1" }; runs in C
+---@field resync? number seconds
+---@field replay? boolean false: no on_add for what is cached already
+---@field name? string for logs
+---@field queue_bound? integer beyond it, events of one object are merged
+---@param handler kube.Handler
 ---@return kube.Registration
-function Informer:add_event_handler(handler) return add_handler(self, handler, nil, 2) end
+function Informer:add_event_handler(handler) return add_handler(self, handler) end
 
 --- The same with a resync period of its own, in seconds; 0 for none.
 function Informer:add_event_handler_with_resync_period(handler, seconds)
   if type(seconds) ~= "number" then
-    errors.misuse(2, "add_event_handler_with_resync_period(handler, seconds): seconds must be a number")
+    errors.misuse("add_event_handler_with_resync_period(handler, seconds): seconds must be a number")
   end
-  return add_handler(self, handler, seconds, 2)
+  return add_handler(self, handler, seconds)
 end
 
 --- Removes a handler. Unknown, foreign and removed ones are fine.
 ---@param registration kube.Registration
 function Informer:remove_event_handler(registration)
   if getmetatable(registration) ~= Registration then
-    errors.misuse(2, "remove_event_handler takes what add_event_handler returned")
+    errors.misuse("remove_event_handler takes what add_event_handler returned")
   end
   if self._registrations[registration] then
     self._registrations[registration] = nil
@@ -178,7 +183,7 @@ end
 --- All or none; also while running.
 ---@param indexers table<string, function|table>
 function Informer:add_indexers(indexers)
-  if type(indexers) ~= "table" then errors.misuse(2, "add_indexers takes a table of indexes by name") end
+  if type(indexers) ~= "table" then errors.misuse("add_indexers takes a table of indexes by name") end
   self._handle:add_indexers(indexers)
 end
 
@@ -218,14 +223,17 @@ function Informer:last_sync_resource_version() return self._handle:stats().last_
 --- A transform, before the informer starts: a function that gets each object as a table of its own
 --- to change and return (nil drops it).
 function Informer:set_transform(fn)
-  if type(fn) ~= "function" then errors.misuse(2, "set_transform takes a function; give keep and drop lists to the factory as transform = { drop = { ... } }") end
+  if type(fn) ~= "function" then
+    errors.misuse("set_transform takes a function; give keep and drop lists to the factory: "
+      .. "transform = { drop = { ... } }")
+  end
   self._handle:set_transform(fn)
 end
 
 --- Called with { code, message, status, place, again } when listing or watching fails. For
 --- visibility only: the informer goes on by itself.
 function Informer:set_watch_error_handler(fn)
-  if type(fn) ~= "function" then errors.misuse(2, "set_watch_error_handler takes a function") end
+  if type(fn) ~= "function" then errors.misuse("set_watch_error_handler takes a function") end
   self._handle:set_error_handler(fn)
 end
 
@@ -243,9 +251,10 @@ end
 --- Runs the informer and returns when `stop` is closed and every handler has come to rest.
 ---@param stop kube.StopChannel
 function Informer:run(stop)
-  if not stop then errors.misuse(2, "run takes a stop channel: informer:run(kube.stop_channel())") end
+  if not stop then errors.misuse("run takes a stop channel: informer:run(kube.stop_channel())") end
   if not informer.start(self, stop) then
-    core.log.write("warn", "informer is already running", { resource = self._resource, at = where(2) })
+    local at = core.where():gsub(": $", "")
+    core.log.write("warn", "informer is already running", { resource = self._resource, at = at })
     return
   end
   task.wait_until(function() return self._handle:is_stopped(true) end)

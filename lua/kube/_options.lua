@@ -50,20 +50,19 @@ local function type_fits(value, wanted)
 end
 
 --- Checks `given` against `known` (name -> "type" or "type|type") and returns it, {} for nil.
---- what names the function in messages; level is as for error(), from the caller of check.
-function options.check(what, given, known, level)
+--- what names the function in messages.
+function options.check(what, given, known)
   if given == nil then return {} end
-  level = (level or 1) + 1
   if type(given) ~= "table" then
-    errors.misuse(level, "%s takes a table of options, not a %s", what, type(given))
+    errors.misuse("%s takes a table of options, not a %s", what, type(given))
   end
   for name, value in pairs(given) do
     local wanted = known[name]
     if not wanted then
-      errors.misuse(level, "%s has no option '%s'%s", what, tostring(name),
+      errors.misuse("%s has no option '%s'%s", what, tostring(name),
         options.hint(tostring(name), known))
     elseif not type_fits(value, wanted) then
-      errors.misuse(level, "%s: option '%s' must be a %s, not a %s", what, name,
+      errors.misuse("%s: option '%s' must be a %s, not a %s", what, name,
         (wanted:gsub("|", " or ")), type(value))
     end
   end

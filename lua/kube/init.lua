@@ -14,14 +14,25 @@ local kube = {}
 ---@param opts? { kubeconfig?: string, context?: string }
 ---@return kube.Client
 function kube.new_client(opts)
-  opts = options.check("new_client", opts, { kubeconfig = "string", context = "string" }, 2)
+  opts = options.check("new_client", opts, { kubeconfig = "string", context = "string" })
   return core.client.new(opts)
 end
 
 --- A factory of shared informers. Two factories with equal options share their caches.
----@param opts? { client?: kube.Client, resync?: number, namespace?: string, tweak_list_options?: fun(options: table), custom_resync?: table<string, number>, transform?: function|{ keep?: string[], drop?: string[] }, label_selector?: string|table, field_selector?: string|table, metadata_only?: boolean, keep_managed_fields?: boolean }
+---@class kube.FactoryOptions
+---@field client? kube.Client
+---@field resync? number seconds between resyncs; 0 for none
+---@field namespace? string "" for all; default: the -n of the command line
+---@field label_selector? string|table
+---@field field_selector? string|table
+---@field tweak_list_options? fun(options: table) runs once per informer
+---@field custom_resync? table<string, number> by resource
+---@field transform? function|{ keep?: string[], drop?: string[] }
+---@field metadata_only? boolean
+---@field keep_managed_fields? boolean
+---@param opts? kube.FactoryOptions
 ---@return kube.Factory
-function kube.shared_informer_factory(opts) return factory.new(opts, 2) end
+function kube.shared_informer_factory(opts) return factory.new(opts) end
 
 local default_factory
 
@@ -30,9 +41,9 @@ local default_factory
 ---@param opts? table as for shared_informer_factory
 ---@return kube.Informer
 function kube.informer(resource, opts)
-  options.check("informer", opts, informer.known, 2)
+  options.check("informer", opts, informer.known)
   local f = default_factory
-  if opts or not f then f = factory.new(opts, 2) end
+  if opts or not f then f = factory.new(opts) end
   if not opts then default_factory = f end
   local inf = f:for_resource(resource):informer()
   core.task.defer(function() f:start() end)
@@ -47,9 +58,9 @@ for name, kind in pairs(informer.known) do standalone_options[name] = kind end
 ---@return kube.Indexer indexer
 ---@return kube.Informer controller with run(stop), has_synced(), last_sync_resource_version()
 function kube.new_informer(opts)
-  opts = options.check("new_informer", opts, standalone_options, 2)
-  if not opts.resource then errors.misuse(2, "new_informer needs resource = \"version/plural\"") end
-  local inf = informer.new(opts.resource, opts, true, 2)
+  opts = options.check("new_informer", opts, standalone_options)
+  if not opts.resource then errors.misuse("new_informer needs resource = \"version/plural\"") end
+  local inf = informer.new(opts.resource, opts, true)
   if opts.indexers then inf:add_indexers(opts.indexers) end
   if opts.handler then inf:add_event_handler(opts.handler) end
   return inf:get_indexer(), inf

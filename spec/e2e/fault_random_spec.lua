@@ -18,7 +18,7 @@ local ONE = tonumber(os.getenv("MOONWATCH_SEED"))
 local COUNT = ONE and 1 or tonumber(os.getenv("MOONWATCH_SEEDS")) or 1000
 local BASE = ONE or tonumber(os.getenv("MOONWATCH_SEED_BASE")) or 1
 local WORLDS_PER_PROCESS, PROCESSES = 50, 2
-local DEADLINE, EXIT_TIMEOUT = 40, 60
+local DEADLINE, EXIT_TIMEOUT = 40, 10
 local DIARY_SHOWN = 60
 local DELETION = ("d"):byte()
 

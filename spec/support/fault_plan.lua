@@ -71,7 +71,7 @@ function fault_plan.options(seed)
   local o = { seed = seed, ns = "w" .. seed }
   local size = r:next()
   o.initial = size < 0.2 and r:int(0, 3) or size < 0.85 and r:int(4, 20) or r:int(21, 60)
-  o.rv = r:pick { 1, 7, 95, 990, 99990, 4294967290, 9007199254740000 }
+  o.rv = r:pick { 1, 7, 95, 990, 99990, 4294967290, 9007199254000000 }
   o.client_streams = not r:chance(0.15)
   o.no_streaming = r:chance(0.1)
   o.page_size = r:chance(0.4) and r:int(2, 9) or nil

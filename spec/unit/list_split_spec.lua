@@ -87,7 +87,9 @@ describe("list splitter", function()
   end)
 
   it("knows what is in the list by its kind, when that comes first", function()
-    local function first(kind) return split('{"kind":"' .. kind .. '","apiVersion":"g/v1","items":[{"a":1}]}').items[1] end
+    local function first(kind)
+      return split('{"kind":"' .. kind .. '","apiVersion":"g/v1","items":[{"a":1}]}').items[1]
+    end
     assert.equal('{"kind":"Deployment","apiVersion":"g/v1","a":1}', first "DeploymentList")
     assert.equal('{"kind":"PartialObjectMetadata","apiVersion":"g/v1","a":1}', first "PartialObjectMetadataList")
     assert.equal('{"a":1}', first "List")

@@ -43,7 +43,8 @@ describe("status", function()
   end)
 
   it("bears members of the wrong kind", function()
-    local ok, s = parse(failure '"code":"x","message":{},"reason":[],"details":{"retryAfterSeconds":"1","causes":[1,{"reason":2}]}')
+    local ok, s = parse(failure [["code":"x","message":{},"reason":[],
+      "details":{"retryAfterSeconds":"1","causes":[1,{"reason":2}]}]])
     assert.is_true(ok)
     assert.equal(0, s.code)
     assert.equal(-1, s.retry_after)
@@ -69,8 +70,8 @@ describe("status", function()
       { "EINTERNAL", '"code":500' },
       { "EHTTP", '"code":500,"reason":"ServerTimeout"' },
       { "EHTTP", '"code":403,"reason":"Forbidden"' },
-      { "ETOOLARGERV", '"code":504,"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}' },
-      { "ETOOLARGERV", '"code":504,"reason":"Timeout","details":{"causes":[{"message":"Too large resource version"}]}' },
+      { "ETOOLARGERV", '"code":504,"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}' },
+      { "ETOOLARGERV", '"reason":"Timeout","details":{"causes":[{"message":"Too large resource version"}]}' },
       { "ETOOLARGERV", '"code":504,"reason":"Timeout","message":"Timeout: Too large resource version: 9, current: 2"' },
       { "ETOOLARGERV", '"code":504,"message":"Too large resource version: 9"' },
       { "EHTTP", '"code":404,"reason":"NotFound","message":"Too large resource version"' },
@@ -102,8 +103,8 @@ describe("status", function()
     end
 
     it("uses the Status when it is one", function()
-      local name, message, http = from_body(failure '"code":403,"reason":"Forbidden","message":"pods is forbidden"', 403)
-      assert.are.same({ "EHTTP", "pods is forbidden", 403 }, { name, message, http })
+      local body = failure '"code":403,"reason":"Forbidden","message":"pods is forbidden"'
+      assert.are.same({ "EHTTP", "pods is forbidden", 403 }, { from_body(body, 403) })
     end)
 
     it("shows the beginning of any other body in one line", function()

@@ -43,8 +43,8 @@ local function failing(text, chunk)
   return ffi.string(C.mw_err_name(r.rc)), r.message
 end
 
-local stream = '{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5",' ..
-  '"managedFields":[]}}}\n{"object":{"metadata":{"name":"b"},"s":"}\\""},"type":"MODIFIED"}' ..
+local stream = '{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a",' ..
+  '"resourceVersion":"5","managedFields":[]}}}\n{"object":{"metadata":{"name":"b"},"s":"}\\""},"type":"MODIFIED"}' ..
   '{"type":"DELETED","object":{"metadata":{"name":"c"}}}\r\n\n ' ..
   '{ "type" : "BOOKMARK" , "object" : { "metadata" : { "resourceVersion" : "9" , "annotations" : ' ..
   '{ "k8s.io/initial-events-end" : "true" } } } }\n'
@@ -72,7 +72,8 @@ describe("watch splitter", function()
 
   it("reads the Status of an ERROR, whichever member comes first", function()
     local status = '{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired","message":"too old"}'
-    for _, text in ipairs { '{"type":"ERROR","object":' .. status .. "}", '{"object":' .. status .. ',"type":"ERROR"}' } do
+    for _, form in ipairs { '{"type":"ERROR","object":%s}', '{"object":%s,"type":"ERROR"}' } do
+      local text = form:format(status)
       local event = watch(text).events[1]
       assert.equal("ERROR", event.type)
       assert.is_true(event.is_status)
