@@ -108,8 +108,7 @@ static void add_integers(lua_State *L, struct mw_codec *codec, int env) {
 }
 
 // A new metatable with a name for messages, into the environment at env.
-static const void *add_metatable(lua_State *L, int env, const char *name,
-                                 enum mw_codec_slot slot) {
+static const void *add_metatable(lua_State *L, int env, const char *name, enum mw_codec_slot slot) {
   lua_createtable(L, 0, 4);
   lua_pushstring(L, name);
   lua_setfield(L, -2, "__name");

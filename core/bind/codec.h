@@ -22,8 +22,8 @@ struct lua_State;
 // get to see through this. Does nothing the second time. Raises.
 void mw_codec_open(struct lua_State *L);
 
-// Pushes the value that `json` holds. Raises only when out of memory; malformed input pushes nothing
-// and returns a negative error with the offset.
+// Pushes the value that `json` holds. Raises only when out of memory; malformed input pushes
+// nothing and returns a negative error with the offset.
 int mw_codec_push(struct lua_State *L, struct mw_slice json, struct mw_err *err);
 
 // Appends the value at idx as JSON. Completes lazy tables on the way; runs no metamethods. Raises

@@ -26,7 +26,7 @@ enum mw_codec_slot {
   MW_CODEC_ARRAY = 1,  // metatables
   MW_CODEC_OBJECT,
   MW_CODEC_NUMBER,
-  MW_CODEC_INT64,   // FFI pointers to the cells
+  MW_CODEC_INT64,  // FFI pointers to the cells
   MW_CODEC_UINT64,
   MW_CODEC_ISTYPE,  // ffi.istype, and the types to ask it for
   MW_CODEC_TYPE_INT64,

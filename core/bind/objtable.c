@@ -23,9 +23,9 @@
 #include "wire/pack.h"
 
 enum {
-  SECTIONS = 7,      // members of a root that are lazy; further ones are decoded at once
-  MEMBERS = 64,      // a member beyond is not tracked: reading it completes its table
-  MISSES_MAX = 8,    // a miss costs a look through the keys, completing costs a decode
+  SECTIONS = 7,    // members of a root that are lazy; further ones are decoded at once
+  MEMBERS = 64,    // a member beyond is not tracked: reading it completes its table
+  MISSES_MAX = 8,  // a miss costs a look through the keys, completing costs a decode
   ROOT = 0,
 };
 
@@ -354,8 +354,8 @@ static int lazy_newindex(lua_State *L) {
   return 0;
 }
 
-// Completes whichever part the lazy table at idx is. One whose metatable was taken away by the debug
-// library is left as it is.
+// Completes whichever part the lazy table at idx is. One whose metatable was taken away by the
+// debug library is left as it is.
 static bool complete_any(lua_State *L, int idx, struct box *box) {
   int part = part_of(L, idx, box->state);
   return part < 0 || complete(L, idx, part, box);

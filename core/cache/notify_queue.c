@@ -116,7 +116,7 @@ static void start_coalescing(struct mw_notify_queue *q) {
 void mw_notify_queue_push(struct mw_notify_queue *q, const struct mw_notification *n) {
   struct mw_notify_entry e = {.n = *n, .counted = n->type == MW_NOTIFY_ADD && n->initial};
   e.n.object = mw_object_ref(n->object);
-  e.n.old = n->type == MW_NOTIFY_UPDATE ? mw_object_ref(n->old) : NULL;
+  e.n.old = n->type != MW_NOTIFY_ADD ? mw_object_ref(n->old) : NULL;
   if (q->coalescing) {
     put(q, &e);
     return;

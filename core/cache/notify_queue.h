@@ -21,8 +21,8 @@
 #include "cache/processor.h"
 
 struct mw_notify_entry {
-  // For a deletion, `old` is the state before the updates that were merged into it, or NULL: a
-  // filter may have let that one pass, and not the last.
+  // For a deletion, `old` is the state that was stored before it and before the updates that were
+  // merged into it, or NULL: a filter may have let that one pass, and not the last.
   struct mw_notification n;  // old and object: +1; object NULL: a hole
   bool counted;              // the listener's synced state waits for it
 };

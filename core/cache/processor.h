@@ -26,7 +26,7 @@ enum mw_notify_type { MW_NOTIFY_ADD = 0, MW_NOTIFY_UPDATE, MW_NOTIFY_DELETE };
 
 struct mw_notification {
   enum mw_notify_type type;
-  struct mw_object *old;     // UPDATE only
+  struct mw_object *old;     // UPDATE; DELETE: what was known before, or NULL, for filters
   struct mw_object *object;  // the new state; for DELETE the last known one
   bool initial;              // ADD: part of this listener's initial list
   bool stale;                // DELETE: inferred from a relist, the object may be out of date

@@ -105,21 +105,30 @@ static inline uint64_t parity_up_to(uint64_t x) {
   return x;
 }
 
-// Takes a whole block, unless the object might end in it: then false, and nothing has changed.
-static bool track_block(struct mw_frame *f, const char *p) {
-  bool escape = f->escape;
+// The same for a whole block.
+static const char *track_block(struct mw_frame *f, const char *p) {
   struct masks m = classify(p);
   if ((m.backslash | (uint64_t)f->escape) != 0) m.quote &= ~escaped_bytes(f, m.backslash);
   uint64_t inside = parity_up_to(m.quote) ^ (f->in_string ? ~(uint64_t)0 : 0);
-  unsigned closed = count_bits(m.close & ~inside);
-  if (closed >= f->depth) {
-    f->escape = escape;
-    return false;
-  }
-  f->depth += count_bits(m.open & ~inside);
-  f->depth -= closed;
+  uint64_t open = m.open & ~inside;
+  uint64_t close = m.close & ~inside;
   f->in_string = inside >> 63;
-  return true;
+  unsigned closed = count_bits(close);
+  if (closed < f->depth) {
+    f->depth += count_bits(open);
+    f->depth -= closed;
+    return NULL;
+  }
+  // The object may end here: go from bracket to bracket.
+  for (uint64_t left = open | close; left != 0; left &= left - 1) {
+    int i = __builtin_ctzll(left);
+    if (open >> i & 1) {
+      f->depth++;
+    } else if (--f->depth == 0) {
+      return p + i + 1;
+    }
+  }
+  return NULL;
 }
 #endif
 
@@ -131,15 +140,17 @@ static const char *track(struct mw_frame *f, const char *p, const char *end) {
     if (done != NULL) return done;
     p++;
   }
-  while (end - p >= 64) {
-    if (!track_block(f, p)) {
-      const char *done = track_bytes(f, p, p + 64);
-      if (done != NULL) return done;
-    }
-    p += 64;
+  for (; end - p >= 64; p += 64) {
+    const char *done = track_block(f, p);
+    if (done != NULL) return done;
   }
 #endif
   return track_bytes(f, p, end);
+}
+
+const char *mw_frame_end(const char *p, const char *end) {
+  struct mw_frame f = {0};
+  return track(&f, p, end);
 }
 
 static int gather(struct mw_frame *f, const char *p, const char *end) {

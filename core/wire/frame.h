@@ -26,3 +26,7 @@ void mw_frame_deinit(struct mw_frame *f);
 // and *whole is it, until the next call (*p behind it); 0: more bytes are needed; MW_ELIMIT.
 int mw_frame_feed(struct mw_frame *f, const char **p, const char *end, struct mw_slice *whole)
     __attribute__((warn_unused_result));
+
+// Behind the object or array that begins at p, which is taken for valid; NULL when it does not end
+// before `end`.
+const char *mw_frame_end(const char *p, const char *end);

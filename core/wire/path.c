@@ -3,6 +3,7 @@
 #include "wire/path.h"
 
 #include "base/alloc.h"
+#include "wire/frame.h"
 #include "wire/json.h"
 #include "wire/projection.h"
 #include "wire/scan.h"
@@ -155,6 +156,15 @@ struct lookup {
 
 static int look(struct lookup *l, struct mw_walk *w, size_t i);
 
+// Passes over a value. The document was validated when it came in, so its brackets are enough.
+static int pass(struct mw_walk *w) {
+  if (*w->p != '{' && *w->p != '[') return mw_walk_value(w, 1);
+  const char *end = mw_frame_end(w->p, w->end);
+  if (end == NULL) return MW_EPARSE;
+  w->p = end;
+  return 0;
+}
+
 static int look_found(struct lookup *l, struct mw_walk *w) {
   const char *from = w->p;
   int rc = mw_walk_value(w, 1);
@@ -172,7 +182,7 @@ static int look_key(struct lookup *l, struct mw_walk *w, size_t i) {
   w->p++;
   while ((rc = mw_walk_member(w, &first, &raw, &escaped)) > 0) {
     if (mw_raw_is(raw, escaped, l->path->segments[i].key)) return look(l, w, i + 1);
-    rc = mw_walk_value(w, 1);
+    rc = pass(w);
     if (rc < 0) return rc;
   }
   return rc;
@@ -190,7 +200,7 @@ static int look_elements(struct lookup *l, struct mw_walk *w, size_t i) {
       rc = look(l, &inside, i + 1);
       if (rc < 0 || l->stop) return rc;
     }
-    rc = mw_walk_value(w, 1);
+    rc = pass(w);
     if (rc < 0) return rc;
   }
   return rc;

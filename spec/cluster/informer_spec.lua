@@ -106,8 +106,8 @@ describe("against a real kube-apiserver", function()
 
   it("a factory filtered by labels or fields sees only what matches", function()
     local ns = cluster.namespace()
-    cluster.apply(cluster.pod(ns, "yes", { app = "web" }))
-    cluster.apply(cluster.pod(ns, "no", { app = "db" }))
+    cluster.apply(cluster.pod(ns, "match", { app = "web" }))
+    cluster.apply(cluster.pod(ns, "other", { app = "db" }))
     local proc = start(([[
       local kube = require "kube"
       local function keys(options)
@@ -119,12 +119,12 @@ describe("against a real kube-apiserver", function()
         return table.concat(lister:list_keys(), ",")
       end
       print("label", keys { label_selector = "app=web" })
-      print("field", keys { field_selector = "metadata.name=no" })
+      print("field", keys { field_selector = "metadata.name=other" })
       print("tweak", keys { tweak_list_options = function(o) o.label_selector = "app in (db)" end })
     ]]):format(ns))
-    proc:wait_line(("^label\t%s/yes$"):format(ns), 20)
-    proc:wait_line(("^field\t%s/no$"):format(ns), 20)
-    proc:wait_line(("^tweak\t%s/no$"):format(ns), 20)
+    proc:wait_line(("^label\t%s/match$"):format(ns), 20)
+    proc:wait_line(("^field\t%s/other$"):format(ns), 20)
+    proc:wait_line(("^tweak\t%s/other$"):format(ns), 20)
     stop(proc)
   end)
 

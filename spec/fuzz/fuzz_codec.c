@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input: any bytes. What decodes is encoded and decoded again to the same value, and encodes at all;
-// what does not decode says so and leaves the stack as it was. What can be cached as an object is
-// read field by field and completed; with distinct keys it then equals the eager decode.
+// Input: any bytes. What decodes is encoded and decoded again to the same value, and encodes at
+// all; what does not decode says so and leaves the stack as it was. What can be cached as an object
+// is read field by field and completed; with distinct keys it then equals the eager decode.
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -76,8 +76,8 @@ static void check_equal(lua_State *L, int a, int b) {
   require(mw_slice_eq(mw_buf_slice(&text), mw_buf_slice(&other)));
 }
 
-// Whether no object in the JSON has two members of one name. Names count as written: escapes make it
-// say yes too seldom, never too often, because any escape makes it say no.
+// Whether no object in the JSON has two members of one name. Names count as written: escapes make
+// it say yes too seldom, never too often, because any escape makes it say no.
 static bool has_distinct_keys(struct mw_json *c, unsigned depth) {
   enum mw_json_kind kind = mw_json_peek(c);
   if (kind != MW_JSON_OBJECT && kind != MW_JSON_ARRAY) return mw_json_skip(c) == 0;

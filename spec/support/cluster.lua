@@ -44,7 +44,7 @@ local counter = 0
 --- A fresh namespace with its service account, deleted (without waiting) when the spec ends.
 function cluster.namespace()
   counter = counter + 1
-  local name = ("spec-%d-%d"):format(os.time() % 100000, counter)
+  local name = ("spec%dx%d"):format(os.time() % 100000, counter)
   cluster.kubectl("create namespace " .. name)
   cleanup.later(function() cluster.kubectl("delete namespace --wait=false " .. name) end)
   return name

@@ -111,7 +111,7 @@ function Player:change()
   local r, world = self.changes_rand, self.world
   local p = r:next()
   self.changes = self.changes + 1
-  local full = world.count >= 2 * self.options.initial + 10
+  local full = world.count >= math.min(2 * self.options.initial + 10, NAMES - 10)
   if world.count == 0 or (p < 0.25 and not full) then
     world:put(pick_name(r, world, false), fields(r))
   elseif p < 0.65 then

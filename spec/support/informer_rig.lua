@@ -179,7 +179,7 @@ function Informer:add_index(name, fn)
     for _, value in ipairs(fn(o)) do assert(C.mw_values_add(values, unit.slice(value)) == 0) end
     return 0
   end)
-  local spec = ffi.new("struct mw_index_spec[1]", { { name, cb, nil, ctx } })
+  local spec = ffi.new("struct mw_index_spec[1]", { { name = name, values = cb, ctx = ctx } })
   local err = unit.err()
   return checked(C.mw_informer_add_indexes(self.ptr, spec, 1, err), err)
 end

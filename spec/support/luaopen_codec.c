@@ -79,6 +79,33 @@ static int is_lazy(lua_State *L) {
   return 1;
 }
 
+// An allocator that refuses once its allowance is used up.
+struct ration {
+  lua_Alloc inner;
+  void *ctx;
+  int left;
+};
+
+static void *ration_alloc(void *ctx, void *p, size_t old, size_t n) {
+  struct ration *r = ctx;
+  if (n > old && r->left-- <= 0) return NULL;
+  return r->inner(r->ctx, p, old, n);
+}
+
+// starve(n, f): calls f with memory for n allocations. True when that was enough; false when it ran
+// out of memory; any other error is raised.
+static int starve(lua_State *L) {
+  struct ration ration = {.left = (int)luaL_checkinteger(L, 1)};
+  lua_settop(L, 2);
+  ration.inner = lua_getallocf(L, &ration.ctx);
+  lua_setallocf(L, ration_alloc, &ration);
+  int rc = lua_pcall(L, 0, 0, 0);
+  lua_setallocf(L, ration.inner, ration.ctx);
+  if (rc != 0 && rc != LUA_ERRMEM) return lua_error(L);
+  lua_pushboolean(L, rc == 0);
+  return 1;
+}
+
 // busted takes back what a spec file changed in _G and in package.loaded, so the builtins are
 // wrapped for each file that opens the module.
 static void open_again(lua_State *L) {
@@ -97,6 +124,7 @@ int luaopen_mw_codec_spec(lua_State *L) {
       {"push_again", push_again},
       {"is_cached", is_cached},
       {"is_lazy", is_lazy},
+      {"starve", starve},
       {NULL, NULL},
   };
   mw_codec_open(L);

@@ -28,721 +28,721 @@ end
 describe("informer", function()
   setfenv(unit.no_leaks, getfenv(1))()
   describe("of pods", function()
-  local rig, server
+    local rig, server
 
-  local function new_rig(options)
-    rig = informer_rig.new(options)
-    server = rig.server
-  end
+    local function new_rig(options)
+      rig = informer_rig.new(options)
+      server = rig.server
+    end
 
-  before_each(function() new_rig() end)
-  after_each(function() rig:close() end)
+    before_each(function() new_rig() end)
+    after_each(function() rig:close() end)
 
-  local function pump(condition) rig:pump(condition) end
-  -- Waits until the listener was told so many things and returns them.
-  local function heard(l, count)
-    pump(function() return #l.log >= count end)
-    return l.log
-  end
-  -- A started informer with what the server holds in its store.
-  local function running(options)
-    local inf = rig:informer(options)
-    inf:start()
-    pump(function() return inf:synced() and server:open_watches() > 0 end)
-    return inf
-  end
-  -- Loses the watch in a way that makes the reflector read all again.
-  local function relist()
-    local before = server.count.stream
-    server:expire()
-    server:break_watches()
-    pump(function() return server.count.stream > before end)
-  end
-
-  describe("following a server", function()
-    it("tells adds, updates and deletes with the right old object", function()
-      local inf = rig:informer()
-      local l = inf:listen()
-      server:put("a")
+    local function pump(condition) rig:pump(condition) end
+    -- Waits until the listener was told so many things and returns them.
+    local function heard(l, count)
+      pump(function() return #l.log >= count end)
+      return l.log
+    end
+    -- A started informer with what the server holds in its store.
+    local function running(options)
+      local inf = rig:informer(options)
       inf:start()
-      assert.are.same({ "add a@101 initial" }, heard(l, 1))
-      pump(function() return server:open_watches() == 1 end)
-      server:put("b")
-      server:put("a")
-      server:remove("b")
-      assert.are.same({ "add a@101 initial", "add b@102", "update a@101 a@103", "delete b@102" },
-        (function() local log = heard(l, 4) log[4] = log[4]:gsub("104", "102") return log end)())
-      assert.are.same({ "a@103" }, inf:store())
-    end)
+      pump(function() return inf:synced() and server:open_watches() > 0 end)
+      return inf
+    end
+    -- Loses the watch in a way that makes the reflector read all again.
+    local function relist()
+      local before = server.count.stream
+      server:expire()
+      server:break_watches()
+      pump(function() return server.count.stream > before end)
+    end
 
-    it("shows a recreation in the stream as a delete and an add", function() -- row 35
-      server:put("a", { uid = "one" })
-      local inf = running()
-      local l = inf:listen { replay = false }
-      server:remove("a")
-      server:put("a", { uid = "two" })
-      assert.are.same({ "delete a@102", "add a@103" }, heard(l, 2))
-    end)
-
-    it("tells a deletion of an object that it never saw", function() -- row 34
-      local inf = running()
-      local l = inf:listen()
-      server:mute()
-      server:put("ghost")
-      server.muted = false
-      server:remove("ghost")
-      assert.are.same({ "delete ghost@102" }, heard(l, 1))
-      assert.are.same({}, inf:store())
-    end)
-
-    it("is synced when the first snapshot is in the store, and says so", function() -- rows 38, 76
-      server:put("a")
-      local inf = rig:informer()
-      assert.is_false(inf:synced())
-      inf:start()
-      local stored
-      pump(function()
-        if inf:synced() then stored = inf:store() end
-        return stored
+    describe("following a server", function()
+      it("tells adds, updates and deletes with the right old object", function()
+        local inf = rig:informer()
+        local l = inf:listen()
+        server:put("a")
+        inf:start()
+        assert.are.same({ "add a@101 initial" }, heard(l, 1))
+        pump(function() return server:open_watches() == 1 end)
+        server:put("b")
+        server:put("a")
+        server:remove("b")
+        assert.are.same({ "add a@101 initial", "add b@102", "update a@101 a@103", "delete b@104" },
+          heard(l, 4))
+        assert.are.same({ "a@103" }, inf:store())
       end)
-      assert.are.same({ "a@101" }, stored)
-      assert.is_true(inf.changes > 0)
-    end)
 
-    it("is synced with nothing to list", function() -- row 38
-      local inf = running()
-      local l = inf:listen()
-      pump(function() return l:synced() end)
-      assert.are.same({}, inf:store())
-    end)
+      it("shows a recreation in the stream as a delete and an add", function() -- row 35
+        server:put("a", { uid = "one" })
+        local inf = running()
+        local l = inf:listen { replay = false }
+        server:remove("a")
+        server:put("a", { uid = "two" })
+        assert.are.same({ "delete a@102", "add a@103" }, heard(l, 2))
+      end)
 
-    it("moves the store's version with updates, deletes, bookmarks and snapshots", function() -- row 51
-      server:put("a")
-      local inf = running()
-      assert.are.equal(101, inf:store_rv())
-      local l = inf:listen { replay = false }
-      server:put("a")
-      heard(l, 1)
-      assert.are.equal(102, inf:store_rv())
-      server:remove("a")
-      heard(l, 2)
-      assert.are.equal(103, inf:store_rv())
-      server:bookmark()
-      pump(function() return inf:store_rv() == 104 end)
-      server:mute()
-      server:put("b")
-      relist()
-      heard(l, 3)
-      assert.are.equal(105, inf:store_rv())
-    end)
+      it("tells a deletion of an object that it never saw", function() -- row 34
+        local inf = running()
+        local l = inf:listen()
+        server:mute()
+        server:put("ghost")
+        server.muted = false
+        server:remove("ghost")
+        assert.are.same({ "delete ghost@102" }, heard(l, 1))
+        assert.are.same({}, inf:store())
+      end)
 
-    it("has its store and indexes changed before it tells", function() -- row 54
-      local inf = rig:informer()
-      inf:add_index("node", function(o) return { kit.unpack(o):match('"nodeName":"(.-)"') } end)
-      local seen = {}
-      inf:listen { deliver = function(text) seen[#seen + 1] = { text, inf:by_index("node", "n9") } end }
-      inf:start()
-      pump(function() return inf:synced() and server:open_watches() == 1 end)
-      server:put("a", { node = "n9" })
-      pump(function() return #seen == 1 end)
-      server:put("a", { node = "n1" })
-      pump(function() return #seen == 2 end)
-      assert.are.same({ { "add a@101", { "a@101" } }, { "update a@101 a@102", {} } }, seen)
-    end)
-  end)
+      it("is synced when the first snapshot is in the store, and says so", function() -- rows 38, 76
+        server:put("a")
+        local inf = rig:informer()
+        assert.is_false(inf:synced())
+        inf:start()
+        local stored
+        pump(function()
+          if inf:synced() then stored = inf:store() end
+          return stored
+        end)
+        assert.are.same({ "a@101" }, stored)
+        assert.is_true(inf.changes > 0)
+      end)
 
-  describe("a relist", function()
-    it("tells deletes first, then the rest in list order, with the store already new", function() -- rows 36, 37, 49, 56
-      for _, name in ipairs { "a", "b", "c" } do server:put(name) end
-      local inf = running()
-      local stores = {}
-      local l = inf:listen { replay = false, deliver = function()
-        stores[#stores + 1] = table.concat(inf:store(), " ")
-      end }
-      server:mute()
-      server:remove("b")
-      server:put("a")
-      server:put("d")
-      relist()
-      assert.are.same({ "delete b@102 stale", "update c@103 c@103", "update a@101 a@105", "add d@106" },
-        heard(l, 4))
-      for _, store in ipairs(stores) do assert.are.equal("a@105 c@103 d@106", store) end
-    end)
+      it("is synced with nothing to list", function() -- row 38
+        local inf = running()
+        local l = inf:listen()
+        pump(function() return l:synced() end)
+        assert.are.same({}, inf:store())
+      end)
 
-    it("after the first snapshot tells nothing as initial", function() -- row 50
-      server:put("a")
-      local inf = rig:informer()
-      local l = inf:listen()
-      inf:start()
-      heard(l, 1)
-      pump(function() return server:open_watches() == 1 end)
-      server:mute()
-      server:put("a")
-      server:put("b")
-      relist()
-      assert.are.same({ "add a@101 initial", "update a@101 a@102", "add b@103" }, heard(l, 3))
-    end)
+      it("moves the store's version with updates, deletes, bookmarks and snapshots", function() -- row 51
+        server:put("a")
+        local inf = running()
+        assert.are.equal(101, inf:store_rv())
+        local l = inf:listen { replay = false }
+        server:put("a")
+        heard(l, 1)
+        assert.are.equal(102, inf:store_rv())
+        server:remove("a")
+        heard(l, 2)
+        assert.are.equal(103, inf:store_rv())
+        server:bookmark()
+        pump(function() return inf:store_rv() == 104 end)
+        server:mute()
+        server:put("b")
+        relist()
+        heard(l, 3)
+        assert.are.equal(105, inf:store_rv())
+      end)
 
-    it("hides a recreation as one update with two uids", function() -- row 35
-      server:put("a", { uid = "one" })
-      local inf = running()
-      local same_uid
-      local l = inf:listen { replay = false, deliver = function(_, n)
-        same_uid = C.mw_object_same_uid(n.old, n.object)
-      end }
-      server:mute()
-      server:remove("a")
-      server:put("a", { uid = "two" })
-      relist()
-      assert.are.same({ "update a@101 a@103" }, heard(l, 1))
-      assert.is_false(same_uid)
-    end)
-
-    it("tells unchanged objects only to listeners that are syncing", function() -- row 65
-      server:put("a")
-      server:put("b")
-      local inf = rig:informer { resync = 0.02 }
-      local due, other = inf:listen { resync = 0.02 }, inf:listen { resync = 0 }
-      inf:start()
-      -- The first check clears the flag of the one that wants no resync.
-      heard(due, 4)
-      server:mute()
-      server:put("a")
-      relist()
-      heard(other, 3)
-      assert.are.same({ "add a@101 initial", "add b@102 initial", "update a@101 a@103" }, other.log)
-    end)
-
-    it("heals a watch that was only cut without reading all again", function() -- row 50
-      local inf = running()
-      local l = inf:listen()
-      server:put("a")
-      heard(l, 1)
-      server:mute()
-      server:put("b")
-      server:cut()
-      assert.are.same({ "add a@101", "add b@102" }, heard(l, 2))
-      assert.are.equal(1, server.count.stream)
-      assert.are.equal(0, server.count.list)
-    end)
-  end)
-
-  describe("a late listener", function()
-    it("gets every stored object as initial and is synced after the last", function() -- row 69
-      server:put("a")
-      server:put("b")
-      local inf = running()
-      local l = inf:listen { deliver = function() return 1 end }
-      assert.is_false(l:synced())
-      heard(l, 1)
-      l:finish()
-      heard(l, 2)
-      assert.is_false(l:synced())
-      l:finish()
-      assert.is_true(l:synced())
-      table.sort(l.log)
-      assert.are.same({ "add a@101 initial", "add b@102 initial" }, l.log)
-    end)
-
-    it("misses nothing and hears nothing twice", function() -- row 72
-      local inf = running()
-      local listeners = {}
-      for i = 1, 40 do
-        server:put("p" .. i)
-        if i % 4 == 0 then listeners[#listeners + 1] = inf:listen() end
-        rig:turn()
-      end
-      for _, l in ipairs(listeners) do
-        heard(l, 40)
+      it("has its store and indexes changed before it tells", function() -- row 54
+        local inf = rig:informer()
+        inf:add_index("node", function(o) return { kit.unpack(o):match('"nodeName":"(.-)"') } end)
         local seen = {}
-        for _, text in ipairs(l.log) do
-          local name = text:match("^add (p%d+)@")
-          assert.is_nil(seen[name])
-          seen[name] = true
+        inf:listen { deliver = function(text) seen[#seen + 1] = { text, inf:by_index("node", "n9") } end }
+        inf:start()
+        pump(function() return inf:synced() and server:open_watches() == 1 end)
+        server:put("a", { node = "n9" })
+        pump(function() return #seen == 1 end)
+        server:put("a", { node = "n1" })
+        pump(function() return #seen == 2 end)
+        assert.are.same({ { "add a@101", { "a@101" } }, { "update a@101 a@102", {} } }, seen)
+      end)
+    end)
+
+    describe("a relist", function()
+      it("tells deletes first, then the rest in list order, with the store already new", function() -- rows 36, 37, 49, 56
+        for _, name in ipairs { "a", "b", "c" } do server:put(name) end
+        local inf = running()
+        local stores = {}
+        local l = inf:listen { replay = false, deliver = function()
+          stores[#stores + 1] = table.concat(inf:store(), " ")
+        end }
+        server:mute()
+        server:remove("b")
+        server:put("a")
+        server:put("d")
+        relist()
+        assert.are.same({ "delete b@102 stale", "update c@103 c@103", "update a@101 a@105", "add d@106" },
+          heard(l, 4))
+        for _, store in ipairs(stores) do assert.are.equal("a@105 c@103 d@106", store) end
+      end)
+
+      it("after the first snapshot tells nothing as initial", function() -- row 50
+        server:put("a")
+        local inf = rig:informer()
+        local l = inf:listen()
+        inf:start()
+        heard(l, 1)
+        pump(function() return server:open_watches() == 1 end)
+        server:mute()
+        server:put("a")
+        server:put("b")
+        relist()
+        assert.are.same({ "add a@101 initial", "update a@101 a@102", "add b@103" }, heard(l, 3))
+      end)
+
+      it("hides a recreation as one update with two uids", function() -- row 35
+        server:put("a", { uid = "one" })
+        local inf = running()
+        local same_uid
+        local l = inf:listen { replay = false, deliver = function(_, n)
+          same_uid = C.mw_object_same_uid(n.old, n.object)
+        end }
+        server:mute()
+        server:remove("a")
+        server:put("a", { uid = "two" })
+        relist()
+        assert.are.same({ "update a@101 a@103" }, heard(l, 1))
+        assert.is_false(same_uid)
+      end)
+
+      it("tells unchanged objects only to listeners that are syncing", function() -- row 65
+        server:put("a")
+        server:put("b")
+        local inf = rig:informer { resync = 0.02 }
+        local due, other = inf:listen { resync = 0.02 }, inf:listen { resync = 0 }
+        inf:start()
+        -- The first check clears the flag of the one that wants no resync.
+        heard(due, 4)
+        server:mute()
+        server:put("a")
+        relist()
+        heard(other, 3)
+        assert.are.same({ "add a@101 initial", "add b@102 initial", "update a@101 a@103" }, other.log)
+      end)
+
+      it("heals a watch that was only cut without reading all again", function() -- row 50
+        local inf = running()
+        local l = inf:listen()
+        server:put("a")
+        heard(l, 1)
+        server:mute()
+        server:put("b")
+        server:cut()
+        assert.are.same({ "add a@101", "add b@102" }, heard(l, 2))
+        assert.are.equal(1, server.count.stream)
+        assert.are.equal(0, server.count.list)
+      end)
+    end)
+
+    describe("a late listener", function()
+      it("gets every stored object as initial and is synced after the last", function() -- row 69
+        server:put("a")
+        server:put("b")
+        local inf = running()
+        local l = inf:listen { deliver = function() return 1 end }
+        assert.is_false(l:synced())
+        heard(l, 1)
+        l:finish()
+        heard(l, 2)
+        assert.is_false(l:synced())
+        l:finish()
+        assert.is_true(l:synced())
+        table.sort(l.log)
+        assert.are.same({ "add a@101 initial", "add b@102 initial" }, l.log)
+      end)
+
+      it("misses nothing and hears nothing twice", function() -- row 72
+        local inf = running()
+        local listeners = {}
+        for i = 1, 40 do
+          server:put("p" .. i)
+          if i % 4 == 0 then listeners[#listeners + 1] = inf:listen() end
+          rig:turn()
         end
+        for _, l in ipairs(listeners) do
+          heard(l, 40)
+          local seen = {}
+          for _, text in ipairs(l.log) do
+            local name = text:match("^add (p%d+)@")
+            assert.is_nil(seen[name])
+            seen[name] = true
+          end
+        end
+        rig:settle()
+        for _, l in ipairs(listeners) do assert.are.equal(40, #l.log) end
+      end)
+
+      it("that wants no replay hears only what is new", function()
+        server:put("a")
+        local inf = running()
+        local l = inf:listen { replay = false }
+        server:put("b")
+        assert.are.same({ "add b@102" }, heard(l, 1))
+      end)
+
+      it("can be removed while it is told things, and hears no more", function() -- rows 68, 70
+        local inf = running()
+        local l, other = inf:listen(), inf:listen()
+        server:put("a")
+        heard(l, 1)
+        heard(other, 1)
+        l:remove()
+        l:remove()
+        server:put("b")
+        heard(other, 2)
+        rig:settle()
+        assert.are.same({ "add a@101" }, l.log)
+        assert.are.equal(1, l.closes)
+        assert.is_false(inf:stopped())
+      end)
+
+      it("deletes from inside a handler and is told of it", function() -- row 54
+        local inf = running()
+        local l = inf:listen { deliver = function(text)
+          if text:find("^add") then server:remove("a") end
+        end }
+        server:put("a")
+        assert.are.same({ "add a@101", "delete a@102" }, heard(l, 2))
+      end)
+    end)
+
+    describe("resync", function()
+      it("tells every object to those who are due, from the store as it is", function() -- rows 39, 63
+        server:put("a")
+        local inf = rig:informer { resync = 0.02 }
+        local l, never = inf:listen(), inf:listen { resync = 0 }
+        inf:start()
+        assert.are.same({ "add a@101 initial", "update a@101 a@101", "update a@101 a@101" }, heard(l, 3))
+        assert.are.same({ "add a@101 initial" }, never.log)
+      end)
+
+      it("comes at the listener's own pace", function() -- row 63
+        server:put("a")
+        local inf = rig:informer { resync = 0.02 }
+        local fast, slow = inf:listen { resync = 0.02 }, inf:listen { resync = 0.08 }
+        inf:start()
+        heard(fast, 9)
+        assert.is_true(#slow.log >= 2 and #slow.log <= 4, #slow.log)
+      end)
+
+      it("checks as often as the smallest request before the start", function() -- row 64
+        server:put("a")
+        local inf = rig:informer { resync = 3600 }
+        local slow, fast = inf:listen(), inf:listen { resync = 0.02 }
+        inf:start()
+        heard(fast, 3)
+        assert.are.same({ "add a@101 initial" }, slow.log)
+      end)
+
+      it("is raised to the check period for a listener that comes after the start", function() -- row 64
+        server:put("a")
+        local inf = running { resync = 3600 }
+        local l = inf:listen { resync = 0.02 }
+        heard(l, 1)
+        rig:settle()
+        local started = C.mw_clock_now()
+        pump(function() return C.mw_clock_now() - started > 60000000 end)
+        assert.are.same({ "add a@101 initial" }, l.log)
+      end)
+
+      it("never happens when the informer has none, whatever is asked for", function() -- row 64
+        server:put("a")
+        local inf = rig:informer()
+        local l = inf:listen { resync = 0.01 }
+        inf:start()
+        heard(l, 1)
+        local started = C.mw_clock_now()
+        pump(function() return C.mw_clock_now() - started > 40000000 end)
+        assert.are.same({ "add a@101 initial" }, l.log)
+      end)
+    end)
+
+    describe("a transform", function()
+      -- The same pod with another node.
+      local function renamed(o)
+        return kit.parse((kit.unpack(o):gsub('"nodeName":"[^"]*"', '"nodeName":"shaped"')))
       end
-      rig:settle()
-      for _, l in ipairs(listeners) do assert.are.equal(40, #l.log) end
-    end)
+      local function shaped(o) return kit.unpack(o):find("shaped", 1, true) ~= nil end
 
-    it("that wants no replay hears only what is new", function()
-      server:put("a")
-      local inf = running()
-      local l = inf:listen { replay = false }
-      server:put("b")
-      assert.are.same({ "add b@102" }, heard(l, 1))
-    end)
-
-    it("can be removed while it is told things, and hears no more", function() -- rows 68, 70
-      local inf = running()
-      local l, other = inf:listen(), inf:listen()
-      server:put("a")
-      heard(l, 1)
-      heard(other, 1)
-      l:remove()
-      l:remove()
-      server:put("b")
-      heard(other, 2)
-      rig:settle()
-      assert.are.same({ "add a@101" }, l.log)
-      assert.are.equal(1, l.closes)
-      assert.is_false(inf:stopped())
-    end)
-
-    it("deletes from inside a handler and is told of it", function() -- row 54
-      local inf = running()
-      local l = inf:listen { deliver = function(text)
-        if text:find("^add") then server:remove("a") end
-      end }
-      server:put("a")
-      assert.are.same({ "add a@101", "delete a@101" }, heard(l, 2))
-    end)
-  end)
-
-  describe("resync", function()
-    it("tells every object to those who are due, from the store as it is", function() -- rows 39, 63
-      server:put("a")
-      local inf = rig:informer { resync = 0.02 }
-      local l, never = inf:listen(), inf:listen { resync = 0 }
-      inf:start()
-      assert.are.same({ "add a@101 initial", "update a@101 a@101", "update a@101 a@101" }, heard(l, 3))
-      assert.are.same({ "add a@101 initial" }, never.log)
-    end)
-
-    it("comes at the listener's own pace", function() -- row 63
-      server:put("a")
-      local inf = rig:informer { resync = 0.02 }
-      local fast, slow = inf:listen { resync = 0.02 }, inf:listen { resync = 0.08 }
-      inf:start()
-      heard(fast, 9)
-      assert.is_true(#slow.log >= 2 and #slow.log <= 4, #slow.log)
-    end)
-
-    it("checks as often as the smallest request before the start", function() -- row 64
-      server:put("a")
-      local inf = rig:informer { resync = 3600 }
-      local slow, fast = inf:listen(), inf:listen { resync = 0.02 }
-      inf:start()
-      heard(fast, 3)
-      assert.are.same({ "add a@101 initial" }, slow.log)
-    end)
-
-    it("is raised to the check period for a listener that comes after the start", function() -- row 64
-      server:put("a")
-      local inf = running { resync = 3600 }
-      local l = inf:listen { resync = 0.02 }
-      heard(l, 1)
-      rig:settle()
-      local started = C.mw_clock_now()
-      pump(function() return C.mw_clock_now() - started > 60000000 end)
-      assert.are.same({ "add a@101 initial" }, l.log)
-    end)
-
-    it("never happens when the informer has none, whatever is asked for", function() -- row 64
-      server:put("a")
-      local inf = rig:informer()
-      local l = inf:listen { resync = 0.01 }
-      inf:start()
-      heard(l, 1)
-      local started = C.mw_clock_now()
-      pump(function() return C.mw_clock_now() - started > 40000000 end)
-      assert.are.same({ "add a@101 initial" }, l.log)
-    end)
-  end)
-
-  describe("a transform", function()
-    -- The same pod with another node.
-    local function renamed(o)
-      return kit.parse((kit.unpack(o):gsub('"nodeName":"[^"]*"', '"nodeName":"shaped"')))
-    end
-    local function shaped(o) return kit.unpack(o):find("shaped", 1, true) ~= nil end
-
-    it("shapes what the store holds and the listeners see", function() -- rows 55, 67
-      server:put("a")
-      local inf = rig:informer()
-      assert.is_true(inf:set_transform(renamed))
-      local seen = {}
-      local l = inf:listen { deliver = function(_, n) seen[#seen + 1] = shaped(n.object) end }
-      inf:start()
-      heard(l, 1)
-      pump(function() return server:open_watches() == 1 end)
-      server:put("a")
-      server:put("b")
-      server:remove("b")
-      heard(l, 4)
-      assert.are.same({ true, true, true, true }, seen)
-      assert.is_true(shaped(inf:get("a")))
-    end)
-
-    it("runs once for each object that arrives and not for a resync", function() -- row 40
-      server:put("a")
-      server:put("b")
-      local calls = {}
-      local inf = rig:informer { resync = 0.02 }
-      inf:set_transform(function(o) calls[#calls + 1] = kit.text(o) return o end)
-      local l = inf:listen()
-      inf:start()
-      heard(l, 6)
-      assert.are.same({ "a@101", "b@102" }, calls)
-      server:put("c")
-      pump(function() return inf:get("c") end)
-      server:remove("c")
-      pump(function() return not inf:get("c") end)
-      assert.are.same({ "a@101", "b@102", "c@103", "c@104" }, calls)
-    end)
-
-    it("that fails leaves the store as it was, is counted, and stops nobody else", function() -- rows 40, 52
-      server:put("a")
-      server:put("bad")
-      local broken = false
-      local inf = rig:informer()
-      inf:set_transform(function(o)
-        if broken and kit.text(o):find("bad", 1, true) then error("no") end
-        return o
+      it("shapes what the store holds and the listeners see", function() -- rows 55, 67
+        server:put("a")
+        local inf = rig:informer()
+        assert.is_true(inf:set_transform(renamed))
+        local seen = {}
+        local l = inf:listen { deliver = function(_, n) seen[#seen + 1] = shaped(n.object) end }
+        inf:start()
+        heard(l, 1)
+        pump(function() return server:open_watches() == 1 end)
+        server:put("a")
+        server:put("b")
+        server:remove("b")
+        heard(l, 4)
+        assert.are.same({ true, true, true, true }, seen)
+        assert.is_true(shaped(inf:get("a")))
       end)
-      C.mw_log_set_level(-1)
-      inf:start()
-      pump(function() return inf:synced() and server:open_watches() == 1 end)
-      broken = true
-      local l = inf:listen { replay = false }
-      server:put("bad")
-      server:put("a")
-      assert.are.same({ "update a@101 a@104" }, heard(l, 1))
-      assert.are.same({ "a@104", "bad@102" }, inf:store())
-      server:mute()
-      server:put("bad")
-      server:put("c")
-      relist()
-      heard(l, 4)
-      assert.are.same({ "a@104", "bad@102", "c@106" }, inf:store())
-      server:remove("bad")
-      pump(function() return not inf:get("bad") end)
-      assert.are.equal("delete bad@102", heard(l, 5)[5])
-      assert.are.equal(3, tonumber(inf:stats().process_errors))
-    end)
 
-    it("that changes the name has failed", function() -- row 40
-      local inf = rig:informer()
-      inf:set_transform(function(o)
-        return kit.parse((kit.unpack(o):gsub('"name":"a"', '"name":"z"')))
+      it("runs once for each object that arrives and not for a resync", function() -- row 40
+        server:put("a")
+        server:put("b")
+        local calls = {}
+        local inf = rig:informer { resync = 0.02 }
+        inf:set_transform(function(o) calls[#calls + 1] = kit.text(o) return o end)
+        local l = inf:listen()
+        inf:start()
+        heard(l, 6)
+        assert.are.same({ "a@101", "b@102" }, calls)
+        server:put("c")
+        pump(function() return inf:get("c") end)
+        server:remove("c")
+        pump(function() return not inf:get("c") end)
+        assert.are.same({ "a@101", "b@102", "c@103", "c@104" }, calls)
       end)
-      C.mw_log_set_level(-1)
-      inf:start()
-      pump(function() return inf:synced() and server:open_watches() == 1 end)
-      server:put("a")
-      pump(function() return tonumber(inf:stats().process_errors) == 1 end)
-      assert.are.same({}, inf:store())
-    end)
 
-    it("can drop objects, which then leave the store as if deleted", function()
-      server:put("a")
-      local inf = rig:informer()
-      inf:set_transform(function(o)
-        if not kit.unpack(o):find('"app":"db"', 1, true) then return o end
+      it("that fails leaves the store as it was, is counted, and stops nobody else", function() -- rows 40, 52
+        server:put("a")
+        server:put("bad")
+        local broken = false
+        local inf = rig:informer()
+        inf:set_transform(function(o)
+          if broken and kit.text(o):find("bad", 1, true) then error("no") end
+          return o
+        end)
+        C.mw_log_set_level(-1)
+        inf:start()
+        pump(function() return inf:synced() and server:open_watches() == 1 end)
+        broken = true
+        local l = inf:listen { replay = false }
+        server:put("bad")
+        server:put("a")
+        assert.are.same({ "update a@101 a@104" }, heard(l, 1))
+        assert.are.same({ "a@104", "bad@102" }, inf:store())
+        server:mute()
+        server:put("bad")
+        server:put("c")
+        relist()
+        heard(l, 4)
+        assert.are.same({ "a@104", "bad@102", "c@106" }, inf:store())
+        server:remove("bad")
+        pump(function() return not inf:get("bad") end)
+        assert.are.equal("delete bad@102", heard(l, 5)[5])
+        assert.are.equal(3, tonumber(inf:stats().process_errors))
       end)
-      local l = inf:listen()
-      inf:start()
-      heard(l, 1)
-      pump(function() return server:open_watches() == 1 end)
-      server:put("a", { app = "db" })
-      server:put("never", { app = "db" })
-      server:remove("never")
-      server:put("b")
-      assert.are.same({ "add a@101 initial", "delete a@101", "add b@105" }, heard(l, 3))
-      assert.are.same({ "b@105" }, inf:store())
-    end)
 
-    it("of a long list gives way to the loop", function()
-      for i = 1, 200 do server:put("p" .. i) end
-      local inf = rig:informer()
-      local calls, seen_between = 0, {}
-      inf:set_transform(function(o)
-        calls = calls + 1
-        local until_time = C.mw_clock_now() + 100000
-        while C.mw_clock_now() < until_time do end
-        return o
+      it("that changes the name has failed", function() -- row 40
+        local inf = rig:informer()
+        inf:set_transform(function(o)
+          return kit.parse((kit.unpack(o):gsub('"name":"a"', '"name":"z"')))
+        end)
+        C.mw_log_set_level(-1)
+        inf:start()
+        pump(function() return inf:synced() and server:open_watches() == 1 end)
+        server:put("a")
+        pump(function() return tonumber(inf:stats().process_errors) == 1 end)
+        assert.are.same({}, inf:store())
       end)
-      inf:start()
-      pump(function()
-        seen_between[calls] = true
-        return inf:synced()
+
+      it("can drop objects, which then leave the store as if deleted", function()
+        server:put("a")
+        local inf = rig:informer()
+        inf:set_transform(function(o)
+          if not kit.unpack(o):find('"app":"db"', 1, true) then return o end
+        end)
+        local l = inf:listen()
+        inf:start()
+        heard(l, 1)
+        pump(function() return server:open_watches() == 1 end)
+        server:put("a", { app = "db" })
+        server:put("never", { app = "db" })
+        server:remove("never")
+        server:put("b")
+        assert.are.same({ "add a@101 initial", "delete a@101", "add b@105" }, heard(l, 3))
+        assert.are.same({ "b@105" }, inf:store())
       end)
-      local stops = 0
-      for _ in pairs(seen_between) do stops = stops + 1 end
-      assert.is_true(stops > 3, stops)
-      assert.are.equal(200, #inf:store())
-      assert.are.equal(200, calls)
-    end)
 
-    it("cannot be set any more after the start", function() -- row 67
-      local inf = running()
-      local ok, code, message = inf:set_transform(function(o) return o end)
-      assert.is_nil(ok)
-      assert.are.equal("ESTATE", code)
-      assert.is_truthy(message:find("v1/pods is already running", 1, true))
-      assert.is_nil((inf:set_error_handler(function() end)))
-    end)
-  end)
-
-  describe("indexes", function()
-    local function by_node(o) return { kit.unpack(o):match('"nodeName":"(.-)"') } end
-
-    it("added before the start and later, with data present, are usable at once", function() -- row 62
-      server:put("a", { node = "n1" })
-      server:put("b", { node = "n2" })
-      local inf = rig:informer()
-      assert.is_true(inf:add_index("early", by_node))
-      inf:start()
-      pump(function() return inf:synced() end)
-      assert.are.same({ "a@101" }, inf:by_index("early", "n1"))
-      assert.is_true(inf:add_index("late", by_node))
-      assert.are.same({ "b@102" }, inf:by_index("late", "n2"))
-      assert.are.same({ "a@101", "b@102" }, inf:by_index("namespace", "default"))
-    end)
-  end)
-
-  describe("errors", function()
-    local function failure(code, reason)
-      return { status = code, body = ('{"kind":"Status","apiVersion":"v1","status":"Failure",' ..
-        '"message":"said no","reason":"%s","code":%d}'):format(reason, code) }
-    end
-
-    it("reach the handler on the script thread and the state, which a success clears", function() -- row 66
-      server:fail("stream", failure(403, "Forbidden"))
-      server:fail("list", failure(403, "Forbidden"))
-      C.mw_log_set_level(-1)
-      local inf = rig:informer()
-      local told = {}
-      inf:set_error_handler(function(place, err, again)
-        told[#told + 1] = { tonumber(place), err.http_status, ffi.string(again) }
-        assert.are_not.equal("", ffi.string(inf:stats().last_error))
+      it("of a long list gives way to the loop", function()
+        for i = 1, 200 do server:put("p" .. i) end
+        local inf = rig:informer()
+        local calls, seen_between = 0, {}
+        inf:set_transform(function(o)
+          calls = calls + 1
+          local until_time = C.mw_clock_now() + 100000
+          while C.mw_clock_now() < until_time do end
+          return o
+        end)
+        inf:start()
+        pump(function()
+          seen_between[calls] = true
+          return inf:synced()
+        end)
+        local stops = 0
+        for _ in pairs(seen_between) do stops = stops + 1 end
+        assert.is_true(stops > 3, stops)
+        assert.are.equal(200, #inf:store())
+        assert.are.equal(200, calls)
       end)
-      inf:start()
-      pump(function() return inf:synced() end)
-      assert.are.equal(1, #told)
-      assert.are.equal(C.MW_PLACE_LIST, told[1][1])
-      assert.are.equal(403, told[1][2])
-      assert.is_truthy(told[1][3]:find("retrying", 1, true))
-      pump(function() return ffi.string(inf:stats().last_error) == "" end)
+
+      it("cannot be set any more after the start", function() -- row 67
+        local inf = running()
+        local ok, code, message = inf:set_transform(function(o) return o end)
+        assert.is_nil(ok)
+        assert.are.equal("ESTATE", code)
+        assert.is_truthy(message:find("v1/pods is already running", 1, true))
+        assert.is_nil((inf:set_error_handler(function() end)))
+      end)
     end)
 
-    it("of the same kind are told to people once in a while, not each time", function()
-      for _ = 1, 4 do
-        server:fail("stream", failure(403, "Forbidden"))
-        server:fail("list", failure(403, "Forbidden"))
-      end
-      C.mw_log_set_level(C.MW_LOG_WARN)
-      local inf = rig:informer()
-      local told = 0
-      inf:set_error_handler(function() told = told + 1 end)
-      local text = captured(function()
+    describe("indexes", function()
+      local function by_node(o) return { kit.unpack(o):match('"nodeName":"(.-)"') } end
+
+      it("added before the start and later, with data present, are usable at once", function() -- row 62
+        server:put("a", { node = "n1" })
+        server:put("b", { node = "n2" })
+        local inf = rig:informer()
+        assert.is_true(inf:add_index("early", by_node))
         inf:start()
         pump(function() return inf:synced() end)
+        assert.are.same({ "a@101" }, inf:by_index("early", "n1"))
+        assert.is_true(inf:add_index("late", by_node))
+        assert.are.same({ "b@102" }, inf:by_index("late", "n2"))
+        assert.are.same({ "a@101", "b@102" }, inf:by_index("namespace", "default"))
       end)
-      assert.are.equal(4, told)
-      local _, lines = text:gsub("list failed", "")
-      assert.are.equal(1, lines)
-    end)
-  end)
-
-  describe("life", function()
-    it("goes from new to started to stopped, and started stays", function() -- row 71
-      local inf = rig:informer()
-      assert.is_false(inf:started())
-      assert.is_false(inf:stopped())
-      inf:start()
-      assert.is_true(inf:started())
-      inf:stop()
-      assert.is_false(inf:stopped())
-      assert.is_true(C.mw_informer_is_stopping(inf.ptr))
-      pump(function() return inf:stopped() end)
-      assert.is_true(inf:started())
     end)
 
-    it("runs until the last of its users has stopped it", function() -- row 71
-      local inf = running()
-      inf:start()
-      inf:stop()
-      local l = inf:listen()
-      server:put("a")
-      heard(l, 1)
-      inf:stop()
-      pump(function() return inf:stopped() end)
-      assert.are.equal(1, l.closes)
+    describe("errors", function()
+      local function failure(code, reason)
+        return { status = code, body = ('{"kind":"Status","apiVersion":"v1","status":"Failure",' ..
+          '"message":"said no","reason":"%s","code":%d}'):format(reason, code) }
+      end
+
+      it("reach the handler on the script thread and the state, which a success clears", function() -- row 66
+        server:fail("stream", failure(403, "Forbidden"))
+        server:fail("list", failure(403, "Forbidden"))
+        C.mw_log_set_level(-1)
+        local inf = rig:informer()
+        local told = {}
+        inf:set_error_handler(function(place, err, again)
+          told[#told + 1] = { tonumber(place), err.http_status, ffi.string(again) }
+          assert.are_not.equal("", ffi.string(inf:stats().last_error))
+        end)
+        inf:start()
+        pump(function() return inf:synced() end)
+        assert.are.equal(1, #told)
+        assert.are.equal(C.MW_PLACE_LIST, told[1][1])
+        assert.are.equal(403, told[1][2])
+        assert.is_truthy(told[1][3]:find("retrying", 1, true))
+        pump(function() return ffi.string(inf:stats().last_error) == "" end)
+      end)
+
+      it("of the same kind are told to people once in a while, not each time", function()
+        for _ = 1, 4 do
+          server:fail("stream", failure(403, "Forbidden"))
+          server:fail("list", failure(403, "Forbidden"))
+        end
+        C.mw_log_set_level(C.MW_LOG_WARN)
+        local inf = rig:informer()
+        local told = 0
+        inf:set_error_handler(function() told = told + 1 end)
+        local text = captured(function()
+          inf:start()
+          pump(function() return inf:synced() end)
+        end)
+        assert.are.equal(4, told)
+        local _, lines = text:gsub("list failed", "")
+        assert.are.equal(1, lines)
+      end)
     end)
 
-    it("refuses new users, handlers and indexes after the stop, removal still works", function() -- row 71
-      local inf = running()
-      local l = inf:listen()
-      inf:stop()
-      for _ = 1, 2 do
-        local _, code = inf:start()
-        assert.are.equal("ESTATE", code)
-        _, code = inf:listen()
-        assert.are.equal("ESTATE", code)
-        _, code = inf:add_index("late", function() return {} end)
-        assert.are.equal("ESTATE", code)
+    describe("life", function()
+      it("goes from new to started to stopped, and started stays", function() -- row 71
+        local inf = rig:informer()
+        assert.is_false(inf:started())
+        assert.is_false(inf:stopped())
+        inf:start()
+        assert.is_true(inf:started())
+        inf:stop()
+        assert.is_false(inf:stopped())
+        assert.is_true(C.mw_informer_is_stopping(inf.ptr))
         pump(function() return inf:stopped() end)
-      end
-      l:remove()
-      assert.are.equal(1, l.closes)
-    end)
-
-    it("keeps its store readable after the stop", function() -- row 71
-      server:put("a")
-      local inf = running()
-      inf:stop()
-      pump(function() return inf:stopped() end)
-      assert.are.same({ "a@101" }, inf:store())
-      assert.are.equal(C.MW_REF_STOPPED, tonumber(inf:stats().reflector.state))
-    end)
-
-    it("waits for running handlers before it is stopped", function() -- row 75
-      server:put("a")
-      local inf = rig:informer()
-      local l = inf:listen { deliver = function() return 1 end }
-      inf:start()
-      heard(l, 1)
-      inf:stop()
-      rig:settle()
-      assert.is_false(inf:stopped())
-      l:finish()
-      pump(function() return inf:stopped() end)
-    end)
-
-    it("applies what is queued at the stop to the store", function() -- row 75
-      local inf = running()
-      for i = 1, 5 do server:put("p" .. i) end
-      -- The events are in the fifo when the script loop learns of the stop.
-      pump(function()
-        server:turn()
-        C.mw_loop_turn(rig.ingest, 1)
-        return tonumber(inf:stats().queued) == 5
+        assert.is_true(inf:started())
       end)
-      inf:stop()
-      pump(function() return inf:stopped() end)
-      assert.are.equal(5, #inf:store())
-    end)
 
-    it("closes the handlers of an informer that never ran", function() -- row 74
-      local inf = rig:informer()
-      local l = inf:listen()
-      l:remove()
-      pump(function() return l.closes == 1 end)
-      local other = inf:listen()
-      C.mw_informer_shutdown(inf.ptr)
-      pump(function() return inf:stopped() end)
-      assert.are.equal(1, other.closes)
-      assert.is_false(inf:started())
-    end)
-
-    it("ends in any state when the last reference goes", function() -- row 75
-      local never = rig:informer()
-      never:listen()
-      local early = rig:informer()
-      early:start()
-      local late = running()
-      late:listen()
-      local stopped = running()
-      stopped:stop()
-      pump(function() return stopped:stopped() end)
-      for _, inf in ipairs { never, early, late, stopped } do inf:unref() end
-      pump(function() return unit.live().informer == nil end)
-      pump(function() return server:open_watches() == 0 end)
-    end)
-
-    it("may be let go of by its own observer", function() -- row 75
-      local inf = rig:informer()
-      local call, ctx = kit.callback("call", function() inf:unref() end)
-      C.mw_informer_on_change(inf.ptr, call, ctx)
-      inf:start()
-      pump(function() return unit.live().informer == nil end)
-    end)
-
-    it("gives contexts back when it ends", function()
-      local freed = 0
-      local inf = rig:informer()
-      local free, ctx = kit.callback("call", function() freed = freed + 1 end)
-      local transform = kit.callback("transform", function() return 1 end)
-      assert(C.mw_informer_set_transform(inf.ptr, transform, ctx, free, nil) == 0)
-      assert(C.mw_informer_set_transform(inf.ptr, transform, ctx, free, nil) == 0)
-      assert.are.equal(1, freed)
-      local on_error = kit.callback("error", function() end)
-      assert(C.mw_informer_set_error_handler(inf.ptr, on_error, ctx, free, nil) == 0)
-      inf:unref()
-      pump(function() return freed == 3 end)
-    end)
-  end)
-
-  describe("with the ingest loop on its own thread", function()
-    before_each(function()
-      rig:close()
-      new_rig { thread = true }
-    end)
-
-    it("ends in the server's state after a storm, whatever was cut", function() -- row 53
-      math.randomseed(5)
-      for i = 1, 20 do server:put("p" .. i) end
-      local inf = rig:informer { fifo_bound = 16 }
-      local known = {}
-      inf:listen { bound = 8, deliver = function(_, n)
-        local key, kind = kit.key(n.object), tonumber(n.type)
-        if kind == C.MW_NOTIFY_DELETE then known[key] = nil else known[key] = kit.rv(n.object) end
-      end }
-      inf:start()
-      for i = 1, 1500 do
-        local name = "p" .. math.random(1, 30)
-        if server.objects["default/" .. name] and math.random() < 0.4 then
-          server:remove(name)
-        else
-          server:put(name)
-        end
-        if i % 50 == 0 then rig:turn() end
-        if i % 400 == 0 then server:cut() end
-        if i % 700 == 0 then
-          server:expire()
-          server:break_watches()
-        end
-      end
-      local expected, texts = {}, {}
-      for key, object in pairs(server.objects) do
-        expected[key] = tostring(object.rv)
-        texts[#texts + 1] = object.name .. "@" .. object.rv
-      end
-      table.sort(texts)
-      pump(function() return table.concat(inf:store()) == table.concat(texts) end)
-      pump(function()
-        for key, rv in pairs(expected) do if known[key] ~= rv then return false end end
-        for key in pairs(known) do if not expected[key] then return false end end
-        return true
+      it("runs until the last of its users has stopped it", function() -- row 71
+        local inf = running()
+        inf:start()
+        inf:stop()
+        local l = inf:listen()
+        server:put("a")
+        heard(l, 1)
+        inf:stop()
+        pump(function() return inf:stopped() end)
+        assert.are.equal(1, l.closes)
       end)
-      pump(function() return inf:store_rv() == server.rv end)
+
+      it("refuses new users, handlers and indexes after the stop, removal still works", function() -- row 71
+        local inf = running()
+        local l = inf:listen()
+        inf:stop()
+        for _ = 1, 2 do
+          local _, code = inf:start()
+          assert.are.equal("ESTATE", code)
+          _, code = inf:listen()
+          assert.are.equal("ESTATE", code)
+          _, code = inf:add_index("late", function() return {} end)
+          assert.are.equal("ESTATE", code)
+          pump(function() return inf:stopped() end)
+        end
+        l:remove()
+        assert.are.equal(1, l.closes)
+      end)
+
+      it("keeps its store readable after the stop", function() -- row 71
+        server:put("a")
+        local inf = running()
+        inf:stop()
+        pump(function() return inf:stopped() end)
+        assert.are.same({ "a@101" }, inf:store())
+        assert.are.equal(C.MW_REF_STOPPED, tonumber(inf:stats().reflector.state))
+      end)
+
+      it("waits for running handlers before it is stopped", function() -- row 75
+        server:put("a")
+        local inf = rig:informer()
+        local l = inf:listen { deliver = function() return 1 end }
+        inf:start()
+        heard(l, 1)
+        inf:stop()
+        rig:settle()
+        assert.is_false(inf:stopped())
+        l:finish()
+        pump(function() return inf:stopped() end)
+      end)
+
+      it("applies what is queued at the stop to the store", function() -- row 75
+        local inf = running()
+        for i = 1, 5 do server:put("p" .. i) end
+        -- The events are in the fifo when the script loop learns of the stop.
+        pump(function()
+          server:turn()
+          C.mw_loop_turn(rig.ingest, 1)
+          return tonumber(inf:stats().queued) == 5
+        end)
+        inf:stop()
+        pump(function() return inf:stopped() end)
+        assert.are.equal(5, #inf:store())
+      end)
+
+      it("closes the handlers of an informer that never ran", function() -- row 74
+        local inf = rig:informer()
+        local l = inf:listen()
+        l:remove()
+        pump(function() return l.closes == 1 end)
+        local other = inf:listen()
+        C.mw_informer_shutdown(inf.ptr)
+        pump(function() return inf:stopped() end)
+        assert.are.equal(1, other.closes)
+        assert.is_false(inf:started())
+      end)
+
+      it("ends in any state when the last reference goes", function() -- row 75
+        local never = rig:informer()
+        never:listen()
+        local early = rig:informer()
+        early:start()
+        local late = running()
+        late:listen()
+        local stopped = running()
+        stopped:stop()
+        pump(function() return stopped:stopped() end)
+        for _, inf in ipairs { never, early, late, stopped } do inf:unref() end
+        pump(function() return unit.live().informer == nil end)
+        pump(function() return server:open_watches() == 0 end)
+      end)
+
+      it("may be let go of by its own observer", function() -- row 75
+        local inf = rig:informer()
+        local call, ctx = kit.callback("call", function() inf:unref() end)
+        C.mw_informer_on_change(inf.ptr, call, ctx)
+        inf:start()
+        pump(function() return unit.live().informer == nil end)
+      end)
+
+      it("gives contexts back when it ends", function()
+        local freed = 0
+        local inf = rig:informer()
+        local free, ctx = kit.callback("call", function() freed = freed + 1 end)
+        local transform = kit.callback("transform", function() return 1 end)
+        assert(C.mw_informer_set_transform(inf.ptr, transform, ctx, free, nil) == 0)
+        assert(C.mw_informer_set_transform(inf.ptr, transform, ctx, free, nil) == 0)
+        assert.are.equal(1, freed)
+        local on_error = kit.callback("error", function() end)
+        assert(C.mw_informer_set_error_handler(inf.ptr, on_error, ctx, free, nil) == 0)
+        inf:unref()
+        pump(function() return freed == 3 end)
+      end)
     end)
 
-    it("survives listeners that come and go under load", function() -- row 72
-      local inf = running()
-      local listeners = {}
-      for i = 1, 300 do
-        server:put("p" .. i % 10)
-        if i % 3 == 0 then listeners[#listeners + 1] = inf:listen() end
-        if i % 5 == 0 then table.remove(listeners, math.random(#listeners)):remove() end
-        rig:turn()
-      end
-      for _, l in ipairs(listeners) do
-        pump(function() return l:synced() end)
-        pump(function() return l.log[#l.log]:find("@400", 1, true) end)
-      end
-    end)
+    describe("with the ingest loop on its own thread", function()
+      before_each(function()
+        rig:close()
+        new_rig { thread = true }
+      end)
 
-    it("stops promptly while the reflector waits for a server that is away", function() -- row 75
-      server.http:refuse()
-      C.mw_log_set_level(-1)
-      local inf = rig:informer()
-      inf:start()
-      rig:settle()
-      inf:stop()
-      pump(function() return inf:stopped() end)
+      it("ends in the server's state after a storm, whatever was cut", function() -- row 53
+        math.randomseed(5)
+        for i = 1, 20 do server:put("p" .. i) end
+        local inf = rig:informer { fifo_bound = 16 }
+        local known = {}
+        inf:listen { bound = 8, deliver = function(_, n)
+          local key, kind = kit.key(n.object), tonumber(n.type)
+          if kind == C.MW_NOTIFY_DELETE then known[key] = nil else known[key] = kit.rv(n.object) end
+        end }
+        inf:start()
+        for i = 1, 1500 do
+          local name = "p" .. math.random(1, 30)
+          if server.objects["default/" .. name] and math.random() < 0.4 then
+            server:remove(name)
+          else
+            server:put(name)
+          end
+          if i % 50 == 0 then rig:turn() end
+          if i % 400 == 0 then server:cut() end
+          if i % 700 == 0 then
+            server:expire()
+            server:break_watches()
+          end
+        end
+        local expected, texts = {}, {}
+        for key, object in pairs(server.objects) do
+          expected[key] = tostring(object.rv)
+          texts[#texts + 1] = object.name .. "@" .. object.rv
+        end
+        table.sort(texts)
+        pump(function() return table.concat(inf:store()) == table.concat(texts) end)
+        pump(function()
+          for key, rv in pairs(expected) do if known[key] ~= rv then return false end end
+          for key in pairs(known) do if not expected[key] then return false end end
+          return true
+        end)
+        pump(function() return inf:store_rv() == server.rv end)
+      end)
+
+      it("survives listeners that come and go under load", function() -- row 72
+        local inf = running()
+        local listeners = {}
+        for i = 1, 300 do
+          server:put("p" .. i % 10)
+          if i % 3 == 0 then listeners[#listeners + 1] = inf:listen() end
+          if i % 5 == 0 then table.remove(listeners, math.random(#listeners)):remove() end
+          rig:turn()
+        end
+        for _, l in ipairs(listeners) do
+          pump(function() return l:synced() end)
+          pump(function() return l.log[#l.log]:find("@400", 1, true) end)
+        end
+      end)
+
+      it("stops promptly while the reflector waits for a server that is away", function() -- row 75
+        server.http:refuse()
+        C.mw_log_set_level(-1)
+        local inf = rig:informer()
+        inf:start()
+        rig:settle()
+        inf:stop()
+        pump(function() return inf:stopped() end)
+      end)
     end)
-  end)
   end)
 end)

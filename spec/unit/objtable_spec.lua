@@ -384,6 +384,29 @@ describe("object table", function()
     end)
   end)
 
+  it("is whole again after running out of memory at any point", function()
+    local work = {
+      function(o) return o.spec.containers end,
+      function(o) pairs(o) pairs(o.spec) end,
+      function(o) o.status.new = 1 o.status.new = nil end,
+      function(o) return codec.encode { o } end,
+      codec.copy,
+    }
+    jit.off()
+    for _, f in ipairs(work) do
+      local n, enough = 0, false
+      while not enough do
+        local o = pod()
+        enough = codec.starve(n, function() f(o) end)
+        same(o)
+        same(codec.decode(codec.encode(o)))
+        n = n + 1
+      end
+      assert.is_true(n > 2)
+    end
+    jit.on()
+  end)
+
   it("equals an eager decode after random partial reads, 2000 times", function()
     local random = support.random(424242)
     local function read(t)

@@ -54,6 +54,18 @@ describe("a reflector that watches", function()
     assert.are.equal("add default/b@11", r.log[2])
   end)
 
+  it("remembers what the events brought for the next snapshot, and forgets what they deleted", function()
+    new { list = { list("10", { pod("a", 1) }), list("20", { pod("b", 12) }) },
+      watch = { open(event("ADDED", pod("b", 11)), event("MODIFIED", pod("b", 12)),
+        event("DELETED", pod("a", 13))) } }
+    r:wait_log(4)
+    assert.are.equal(1, tonumber(C.mw_live_get(C.MW_LIVE_OBJECT)))
+    r.server.streams[1]:send(error_event(410, "Expired"))
+    r:wait_log(5)
+    assert.are.equal("replace 20: default/b@12", r.log[5])
+    assert.are.equal(1, tonumber(r:stats().reused))
+  end)
+
   it("learns the kind anew with each snapshot", function()
     new { list = { list("10", { pod("a", 1) }), list("20", { pod("a", 2, { kind = "PodV2" }) }) },
       watch = { open(error_event(410, "Expired")), open(event("ADDED", pod("b", 21, { kind = "PodV2" }))) } }

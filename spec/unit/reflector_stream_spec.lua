@@ -207,6 +207,13 @@ describe("a reflector that streams its first list", function()
     assert.are.equal(1, #r.sent.stream)
   end)
 
+  it("takes an end right behind the marker for that of a very short watch", function() -- row 7
+    new { stream = { ended(event("ADDED", pod("a", 1)), marker("9")), open(marker("20")) } }
+    r:wait_log(2)
+    assert.are.equal(1, r:decided("WATCH_SHORT"))
+    assert.are.equal("9", r.sent.stream[2].query.resourceVersion)
+  end)
+
   it("takes a new snapshot when the watch after it cannot be opened", function() -- row 26
     new { stream = { ended(marker("9"), event("ADDED", pod("a", 10))), open(marker("20")) },
       watch = { fail(410, "Expired", "too old") } }
