@@ -5,7 +5,7 @@
 //   floor tcp PLAIN-PORT            reads the bytes from a plain socket
 //   floor tls TLS-PORT CA           reads the bytes through TLS
 //   floor watch TLS-PORT CA PLAIN-PORT EVENTS RATE   opens a watch, asks for events, reads them
-//   floor ready TLS-PORT CA         sends a request through TLS and prints "phase ready"
+//   floor ready TLS-PORT CA         sends a request through TLS and says so to measure
 //
 // Prints "name value" lines: seconds, bytes, microseconds.
 #include <arpa/inet.h>
@@ -185,7 +185,7 @@ static void ready(const char *port, const char *ca) {
   struct conn c = dial(port, ca);
   ask(&c, "/api/v1/pods?watch=true&sendInitialEvents=true");
   receive(&c, in, sizeof in);
-  printf("phase ready\n");
+  printf("phase ready\nphase end\n");
   fflush(stdout);
   pause();
 }

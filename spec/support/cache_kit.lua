@@ -6,8 +6,8 @@
 --   local l = kit.listener { filter = function(o) ... end }
 --   C.mw_processor_add(processor, l.config)      -- l.log: { "add a@1 initial", "update a@1 a@2" }
 --
--- LuaJIT makes a C function of every callback and keeps it for ever: there is one of each kind here,
--- and the void pointer tells which listener it is for.
+-- LuaJIT makes a C function of every callback and keeps it for ever: there is one of each kind
+-- here, and the void pointer tells whom it is for.
 jit.off(true, true)
 local uv = require "luv"
 local unit = require "spec.support.unit"
@@ -158,7 +158,9 @@ function kit.pump(turn, condition, explain)
   while not condition() do
     turn()
     kit.check()
-    if uv.hrtime() > deadline then error("timed out" .. (explain and ": " .. explain() or ""), 2) end
+    if uv.hrtime() > deadline then
+      error("timed out" .. (explain and ": " .. explain() or ""), 2)
+    end
   end
 end
 

@@ -18,8 +18,8 @@ Server.__index = Server
 local function event(type, json) return ('{"type":"%s","object":%s}\n'):format(type, json) end
 
 local function bookmark(rv, annotations)
-  return event("BOOKMARK", ('{"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"%d"%s}}')
-    :format(rv, annotations or ""))
+  return event("BOOKMARK", ('{"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":' ..
+    '"%d"%s}}'):format(rv, annotations or ""))
 end
 
 local marker = ',"annotations":{"k8s.io/initial-events-end":"true"}'

@@ -6,7 +6,7 @@ local C, ffi = unit.C, unit.ffi
 local V1 = "client.authentication.k8s.io/v1"
 
 describe("auth", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   describe("with a server", function()
     local client, peer, dir

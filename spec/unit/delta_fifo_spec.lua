@@ -28,7 +28,7 @@ describe("delta fifo", function()
   teardown(function() wake:free() end)
   before_each(function() wakes = 0 new() end)
   after_each(function() C.mw_delta_fifo_free(fifo) end)
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   local function renew(bound)
     C.mw_delta_fifo_free(fifo)
@@ -95,7 +95,7 @@ describe("delta fifo", function()
       assert.are.same({ "added a@1", "deleted a@2", "replaced a@4 rv=5" }, take_all())
     end)
 
-    it("makes no deletions itself: a snapshot is one delta behind what is queued", function() -- row 36
+    it("makes no deletions of a snapshot, which is one delta", function() -- row 36
       add("gone", 1) add("kept", 2)
       replace("5", { "kept", 2 })
       assert.are.equal(3, depth())
@@ -176,7 +176,7 @@ describe("delta fifo", function()
       assert.is_true(synced())
     end)
 
-    it("counts what was queued before the first snapshot, and marks it initial", function() -- row 37
+    it("counts what was queued before the first snapshot as initial", function() -- row 37
       bookmark("1")
       replace("5", { "a", 1 })
       add("b", 6)
@@ -364,7 +364,9 @@ describe("delta fifo", function()
             local kind = names[tonumber(d.type)]
             if kind == "replaced" then
               store = {}
-              for j = 0, tonumber(d.all.n) - 1 do store[kit.key(d.all.v[j])] = kit.rv(d.all.v[j]) end
+              for j = 0, tonumber(d.all.n) - 1 do
+                store[kit.key(d.all.v[j])] = kit.rv(d.all.v[j])
+              end
             elseif kind == "deleted" then
               store[kit.key(d.object)] = nil
             elseif d.object ~= nil then

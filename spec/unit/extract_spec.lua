@@ -23,7 +23,7 @@ local pod = [["spec":{"nodeName":"n1","replicas":3,"ratio":-1.50e2,"on":true,"of
   "containers":[{"image":"i1"},{"name":"no image"},{"image":"i2"}]}]]
 
 describe("extract", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   it("takes scalars at a path as plain text", function()
     local o = objects.pod("a", "b", { rest = pod })
@@ -106,7 +106,7 @@ describe("extract", function()
 end)
 
 describe("values", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   it("are limited per object in number and size, but not for what is stored", function()
     local v = objects.values()
@@ -135,7 +135,7 @@ describe("values", function()
 end)
 
 describe("predicate", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   local function predicate(parts, labels, ns)
     local p = ffi.gc(C.mw_predicate_new(), C.mw_predicate_free)

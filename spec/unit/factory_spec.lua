@@ -6,7 +6,7 @@ local unit = require "spec.support.unit"
 local C, ffi = unit.C, unit.ffi
 
 describe("factory", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
   describe("of informers", function()
     local rig, server, factory
 

@@ -3,7 +3,7 @@ local transport = require "spec.support.transport"
 local unit = require "spec.support.unit"
 
 describe("http over TLS", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   describe("to nghttpd", function()
     local dir, server, client

@@ -6,7 +6,7 @@ local C = unit.C
 local OK = { ["Content-Type"] = "application/json" }
 
 describe("http", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   describe("over HTTP/1.1", function()
     local client, peer

@@ -101,7 +101,7 @@ local function on_node(ns, name, node, version)
 end
 
 describe("indexer", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   it("upserts, gets and removes by key", function()
     local ix = new()

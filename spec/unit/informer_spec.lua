@@ -26,7 +26,7 @@ end
 
 -- Each block runs with the ingest loop on the spec's thread, the last one on its own.
 describe("informer", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
   describe("of pods", function()
     local rig, server
 
@@ -116,7 +116,7 @@ describe("informer", function()
         assert.are.same({}, inf:store())
       end)
 
-      it("moves the store's version with updates, deletes, bookmarks and snapshots", function() -- row 51
+      it("moves the store's version with every event, bookmark and snapshot", function() -- row 51
         server:put("a")
         local inf = running()
         assert.are.equal(101, inf:store_rv())
@@ -140,7 +140,9 @@ describe("informer", function()
         local inf = rig:informer()
         inf:add_index("node", function(o) return { kit.unpack(o):match('"nodeName":"(.-)"') } end)
         local seen = {}
-        inf:listen { deliver = function(text) seen[#seen + 1] = { text, inf:by_index("node", "n9") } end }
+        inf:listen { deliver = function(text)
+          seen[#seen + 1] = { text, inf:by_index("node", "n9") }
+        end }
         inf:start()
         pump(function() return inf:synced() and server:open_watches() == 1 end)
         server:put("a", { node = "n9" })
@@ -152,7 +154,7 @@ describe("informer", function()
     end)
 
     describe("a relist", function()
-      it("tells deletes first, then the rest in list order, with the store already new", function() -- rows 36, 37, 49, 56
+      it("tells deletes, then the rest in order, the store being new", function() -- rows 36, 37, 49, 56
         for _, name in ipairs { "a", "b", "c" } do server:put(name) end
         local inf = running()
         local stores = {}
@@ -164,8 +166,8 @@ describe("informer", function()
         server:put("a")
         server:put("d")
         relist()
-        assert.are.same({ "delete b@102 stale", "update c@103 c@103", "update a@101 a@105", "add d@106" },
-          heard(l, 4))
+        assert.are.same({ "delete b@102 stale", "update c@103 c@103", "update a@101 a@105",
+          "add d@106" }, heard(l, 4))
         for _, store in ipairs(stores) do assert.are.equal("a@105 c@103 d@106", store) end
       end)
 
@@ -210,7 +212,8 @@ describe("informer", function()
         server:put("a")
         relist()
         heard(other, 3)
-        assert.are.same({ "add a@101 initial", "add b@102 initial", "update a@101 a@103" }, other.log)
+        assert.are.same({ "add a@101 initial", "add b@102 initial", "update a@101 a@103" },
+          other.log)
       end)
 
       it("heals a watch that was only cut without reading all again", function() -- row 50
@@ -300,12 +303,13 @@ describe("informer", function()
     end)
 
     describe("resync", function()
-      it("tells every object to those who are due, from the store as it is", function() -- rows 39, 63
+      it("tells every stored object to those who are due", function() -- rows 39, 63
         server:put("a")
         local inf = rig:informer { resync = 0.02 }
         local l, never = inf:listen(), inf:listen { resync = 0 }
         inf:start()
-        assert.are.same({ "add a@101 initial", "update a@101 a@101", "update a@101 a@101" }, heard(l, 3))
+        assert.are.same({ "add a@101 initial", "update a@101 a@101", "update a@101 a@101" },
+          heard(l, 3))
         assert.are.same({ "add a@101 initial" }, never.log)
       end)
 
@@ -327,7 +331,7 @@ describe("informer", function()
         assert.are.same({ "add a@101 initial" }, slow.log)
       end)
 
-      it("is raised to the check period for a listener that comes after the start", function() -- row 64
+      it("is raised to the check period for a listener that comes late", function() -- row 64
         server:put("a")
         local inf = running { resync = 3600 }
         local l = inf:listen { resync = 0.02 }
@@ -391,7 +395,7 @@ describe("informer", function()
         assert.are.same({ "a@101", "b@102", "c@103", "c@104" }, calls)
       end)
 
-      it("that fails leaves the store as it was, is counted, and stops nobody else", function() -- rows 40, 52
+      it("that fails leaves the store as it was and stops nobody else", function() -- rows 40, 52
         server:put("a")
         server:put("bad")
         local broken = false
@@ -487,7 +491,7 @@ describe("informer", function()
     describe("indexes", function()
       local function by_node(o) return { kit.unpack(o):match('"nodeName":"(.-)"') } end
 
-      it("added before the start and later, with data present, are usable at once", function() -- row 62
+      it("added before the start or with data present are usable at once", function() -- row 62
         server:put("a", { node = "n1" })
         server:put("b", { node = "n2" })
         local inf = rig:informer()
@@ -507,7 +511,7 @@ describe("informer", function()
           '"message":"said no","reason":"%s","code":%d}'):format(reason, code) }
       end
 
-      it("reach the handler on the script thread and the state, which a success clears", function() -- row 66
+      it("reach the handler and the stats, which a success clears", function() -- row 66
         server:fail("stream", failure(403, "Forbidden"))
         server:fail("list", failure(403, "Forbidden"))
         C.mw_log_set_level(-1)
@@ -571,7 +575,7 @@ describe("informer", function()
         assert.are.equal(1, l.closes)
       end)
 
-      it("refuses new users, handlers and indexes after the stop, removal still works", function() -- row 71
+      it("refuses users, handlers and indexes after the stop, not removal", function() -- row 71
         local inf = running()
         local l = inf:listen()
         inf:stop()

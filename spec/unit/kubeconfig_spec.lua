@@ -45,7 +45,7 @@ local function config(cluster, user)
 end
 
 describe("kubeconfig", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   it("takes server, namespace and token of the current context", function()
     local k = assert(parse(config(nil, "token: abc")))

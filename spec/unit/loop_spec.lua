@@ -14,7 +14,7 @@ ffi.cdef [[
 ]]
 
 describe("loop", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   describe("and its callbacks", function()
     local loop, callbacks

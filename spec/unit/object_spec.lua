@@ -17,7 +17,7 @@ local function label(o, key)
 end
 
 describe("object", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   it("keeps key, namespace, name, version and JSON of a namespaced object", function()
     local json = '{"kind":"Pod","metadata":{"name":"web-1","namespace":"prod","resourceVersion":"42"}}'

@@ -19,7 +19,7 @@ local function walk(m)
 end
 
 describe("objmap", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   it("is empty at first and finds nothing", function()
     local m = new()

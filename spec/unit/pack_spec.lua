@@ -39,7 +39,7 @@ local function pod(app)
 end
 
 describe("packed bytes", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
   before_each(function() math.randomseed(3) end)
 
   it("come back as they were, before and after the dictionary is frozen", function()

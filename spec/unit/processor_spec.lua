@@ -37,7 +37,7 @@ describe("processor", function()
     for _, l in ipairs(registered) do C.mw_listener_unref(l.ptr) end
     kit.forget_all()
   end)
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   local function listen(options)
     local l = kit.listener(options)
@@ -111,7 +111,9 @@ describe("processor", function()
     end)
 
     it("keeps the objects alive until they were delivered", function()
-      local l = listen { deliver = function(_, n) assert(kit.unpack(n.object):find("temp", 1, true)) end }
+      local l = listen { deliver = function(_, n)
+        assert(kit.unpack(n.object):find("temp", 1, true))
+      end }
       do add(kit.object("temp", 1)) end
       collectgarbage() collectgarbage()
       settle()
@@ -441,7 +443,7 @@ describe("processor", function()
   end)
 
   describe("removal", function()
-    it("drops what is queued, tells it from the loop, and may be repeated", function() -- rows 68, 70
+    it("drops what is queued, closes from the loop, may be repeated", function() -- rows 68, 70
       local l = listen()
       add(a1)
       C.mw_listener_remove(l.ptr)

@@ -24,7 +24,7 @@ describe("a reflector that watches", function()
     if r then r:close() end
     r = nil
   end)
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   it("hands events on in order, and its version is the last event's even if smaller", function()
     -- rows 3, 22

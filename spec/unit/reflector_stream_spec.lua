@@ -17,7 +17,7 @@ describe("a reflector that streams its first list", function()
     if r then r:close() end
     r = nil
   end)
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   it("asks for the initial events and watches on in the same stream", function() -- rows 1, 26
     new { stream = { open(event("ADDED", pod("b", 7)), event("ADDED", pod("a", 3)), marker("9"),

@@ -35,7 +35,7 @@ local function matches(text, labels)
 end
 
 describe("label selector", function()
-  setfenv(unit.no_leaks, getfenv(1))()
+  unit.no_leaks()
 
   -- text -> canonical text
   local accepted = {

@@ -1,0 +1,117 @@
+-- What scripts/bench measures: initial sync, reads, events to a handler. Lines "phase" and "result"
+-- are for spec/bench/measure.c. Settings come from the environment:
+--   BENCH_EVENTS  events of the storm; 0 ends after the reads
+--   BENCH_RATE, BENCH_RATED  events a second and how many of them for the latency
+local kube = require "kube"
+local now = require("kube._core").task.now
+local cpu = os.clock  -- nothing else runs during the reads, and a busy machine does not count
+
+local events = tonumber(os.getenv "BENCH_EVENTS" or 0)
+local rate = tonumber(os.getenv "BENCH_RATE" or 0)
+local rated = tonumber(os.getenv "BENCH_RATED" or 0)
+
+local function result(name, value) print(("result %s %.6f"):format(name, value)) end
+
+local factory = kube.shared_informer_factory {}
+local informer = factory:core():v1():pods():informer()
+local lister = informer:lister()
+
+factory:start()
+factory:wait_for_cache_sync()
+print "phase synced"
+result("objects", informer:stats().objects)
+collectgarbage()
+kube.sleep(1.5)
+print "phase steady"
+result("object_bytes", informer:stats().object_bytes)
+
+-- Reads.
+
+local function reads()
+  local keys = lister:list_keys()
+  if #keys == 0 then return end
+  for i = #keys, 2, -1 do
+    local j = math.random(i)
+    keys[i], keys[j] = keys[j], keys[i]
+  end
+
+  local warm = lister:get(keys[1])
+  local rounds, seen = 100000, 0
+  local start = cpu()
+  for _ = 1, rounds do
+    if lister:get(keys[1]) == warm then seen = seen + 1 end
+  end
+  result("get_warm_us", (cpu() - start) / rounds * 1e6)
+  if seen ~= rounds then error("a get of a warm object gave another object") end
+
+  collectgarbage()
+  local n = math.min(#keys, 20000)
+  start = cpu()
+  for i = 1, n do
+    if not lister:get(keys[i]).spec.nodeName then error("a pod has no node") end
+  end
+  result("get_cold_us", (cpu() - start) / n * 1e6)
+
+  keys = nil
+  collectgarbage()
+  start = cpu()
+  local all = lister:list()
+  result("list_us", (cpu() - start) / #all * 1e6)
+end
+reads()
+collectgarbage()
+
+-- Events as fast as they come, to a handler that reads one field.
+
+-- Waits until count() is n, or has stood still for a second.
+local function wait_for(n, count)
+  local last, since = -1, now()
+  while count() < n and now() - since < 1 do
+    if count() ~= last then last, since = count(), now() end
+    kube.sleep(0.005)
+  end
+end
+
+local function storm()
+  local count, first, last = 0, nil, nil
+  local handler = informer:add_event_handler {
+    replay = false,
+    on_update = function(_, new)
+      first = first or now()
+      if new.spec.nodeName then count = count + 1 end
+      last = now()
+    end,
+  }
+  print(("phase storm GET /bench/storm?events=%d&rate=0"):format(events))
+  wait_for(events, function() return count end)
+  print "phase stormed"
+  result("storm_seconds", last - first)
+  result("storm_delivered", count)
+  result("storm_coalesced", handler:stats().coalesced + informer:stats().coalesced)
+  informer:remove_event_handler(handler)
+end
+
+-- Events at a rate that leaves time, and how long each took to the handler.
+
+local function latency()
+  local times = {}
+  local handler = informer:add_event_handler {
+    replay = false,
+    on_update = function(_, new)
+      local at = now()
+      times[#times + 1] = at - tonumber(new.metadata.annotations["bench/sent"]) * 1e-9
+    end,
+  }
+  print(("phase rated GET /bench/storm?events=%d&rate=%d"):format(rated, rate))
+  wait_for(rated, function() return #times end)
+  informer:remove_event_handler(handler)
+  table.sort(times)
+  result("p50_us", times[math.ceil(#times * 0.50)] * 1e6)
+  result("p99_us", times[math.ceil(#times * 0.99)] * 1e6)
+end
+
+if events > 0 then
+  storm()
+  latency()
+end
+print "phase end"
