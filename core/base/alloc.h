@@ -15,7 +15,7 @@ char *mw_xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnul
 void mw_free(void *p);
 
 // What is alive, by kind, for the leak assertions after each spec and at exit. Thread-safe.
-#define MW_LIVE_MAP(X) \
+#define MW_LIVE_MAP(X)    \
   X(OBJECT, "object")     \
   X(REQUEST, "request")   \
   X(INFORMER, "informer") \

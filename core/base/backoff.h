@@ -25,7 +25,7 @@ extern const struct mw_backoff_config mw_backoff_default;
 struct mw_backoff {
   struct mw_backoff_config config;
   struct mw_rand rand;
-  double base;        // the next base delay
+  double base;  // the next base delay
   int steps_left;
   uint64_t last_ask;  // when the last delay was computed, 0 = never
 };

@@ -41,11 +41,11 @@ void mw_log_fields(enum mw_log_level level, const char *message, const struct mw
 // Does nothing when stderr is not a terminal or the format is JSON.
 void mw_log_status(const char *line);
 
-#define mw_log(level, message, ...)                                              \
-  do {                                                                           \
-    if (mw_log_on(level)) {                                                      \
-      const struct mw_log_field mw_fields_[] = {{.key = NULL}, ##__VA_ARGS__};   \
-      mw_log_fields((level), (message), mw_fields_ + 1,                          \
-                    sizeof mw_fields_ / sizeof mw_fields_[0] - 1);               \
-    }                                                                            \
+#define mw_log(level, message, ...)                                            \
+  do {                                                                         \
+    if (mw_log_on(level)) {                                                    \
+      const struct mw_log_field mw_fields_[] = {{.key = NULL}, ##__VA_ARGS__}; \
+      mw_log_fields((level), (message), mw_fields_ + 1,                        \
+                    sizeof mw_fields_ / sizeof mw_fields_[0] - 1);             \
+    }                                                                          \
   } while (0)

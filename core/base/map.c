@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open addressing with linear probing, at most 3/4 full. Graves are swept when the table is rebuilt.
+// Open addressing with linear probing, at most 3/4 full. Graves are swept when the table is
+// rebuilt.
 #include "base/map.h"
 
 #include <stdatomic.h>

@@ -15,9 +15,7 @@ struct mw_slice {
 // For printf("%.*s", MW_SLICE_ARGS(s)).
 #define MW_SLICE_ARGS(s) (int)(s).n, (s).p != NULL ? (s).p : ""
 
-static inline struct mw_slice mw_slice(const char *p, size_t n) {
-  return (struct mw_slice){p, n};
-}
+static inline struct mw_slice mw_slice(const char *p, size_t n) { return (struct mw_slice){p, n}; }
 
 static inline struct mw_slice mw_slice_str(const char *s) {
   return (struct mw_slice){s, s != NULL ? strlen(s) : 0};

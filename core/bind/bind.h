@@ -10,9 +10,9 @@ struct lua_State;
 void mw_bind_open(struct lua_State *L);
 
 // Each pushes its table of functions: kube._core.task, .informer ...
-void mw_bind_task(struct lua_State *L);      // sleep, background, cancel, signal/wait
-void mw_bind_log(struct lua_State *L);       // write(level, message, fields)
-void mw_bind_codec(struct lua_State *L);     // encode, decode, null, array, object, int64, get, copy
-void mw_bind_client(struct lua_State *L);    // new{kubeconfig, context}
+void mw_bind_task(struct lua_State *L);    // sleep, background, cancel, signal/wait
+void mw_bind_log(struct lua_State *L);     // write(level, message, fields)
+void mw_bind_codec(struct lua_State *L);   // encode, decode, null, array, object, int64, get, copy
+void mw_bind_client(struct lua_State *L);  // new{kubeconfig, context}
 void mw_bind_informer(struct lua_State *L);  // new{...} and the informer's methods
 void mw_bind_indexer(struct lua_State *L);   // reads: get, list, by_index ...

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kube._core.client: an API server as one user, from a kubeconfig.
-#include "bind/bind.h"
 #include "bind/bind_client.h"
+#include "bind/bind.h"
 #include "bind/util.h"
 #include "script/generation.h"
 #include "script/host.h"

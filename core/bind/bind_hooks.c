@@ -21,11 +21,11 @@ enum { INDEXES_MAX = 64 };
 struct hook {
   struct mw_owned owned;
   struct mw_generation *gen;
-  lua_State *L;             // NULL once the generation has ended
-  int fn;                   // registry reference
-  struct mw_informer *inf;  // indexes: borrowed, the informer owns the index and so the hook
+  lua_State *L;                // NULL once the generation has ended
+  int fn;                      // registry reference
+  struct mw_informer *inf;     // indexes: borrowed, the informer owns the index and so the hook
   struct mw_extract *extract;  // an index spec that runs in C, instead of fn
-  char *name;               // indexes
+  char *name;                  // indexes
   // transforms: what it takes to make an object out of the returned table
   struct mw_item_scanner *scanner;
   struct mw_packer *packer;
@@ -98,8 +98,7 @@ static int read_values(lua_State *L, struct mw_values *out, struct mw_err *err) 
   return 0;
 }
 
-static int index_values(void *ctx, struct mw_object *o, struct mw_values *out,
-                        struct mw_err *err) {
+static int index_values(void *ctx, struct mw_object *o, struct mw_values *out, struct mw_err *err) {
   struct hook *k = ctx;
   if (k->extract != NULL) return mw_index_extract(k->extract, o, out, err);
   if (k->L == NULL) return 0;

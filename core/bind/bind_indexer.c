@@ -15,7 +15,8 @@
 #define TYPE "kube.reader"
 #define LIST_TYPE "kube.object_list"
 
-// Results of one read while Lua walks over them. A userdata, so that an error halfway leaks nothing.
+// Results of one read while Lua walks over them. A userdata, so that an error halfway leaks
+// nothing.
 struct object_list {
   struct mw_object_list objects;
   size_t next;
@@ -105,9 +106,7 @@ static struct object_list *select_objects(lua_State *L, struct reader *r) {
   return l;
 }
 
-static int reader_list(lua_State *L) {
-  return push_tables(L, select_objects(L, check_reader(L)));
-}
+static int reader_list(lua_State *L) { return push_tables(L, select_objects(L, check_reader(L))); }
 
 static int each_next(lua_State *L) {
   struct object_list *l = luaL_checkudata(L, lua_upvalueindex(1), LIST_TYPE);

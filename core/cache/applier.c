@@ -92,9 +92,9 @@ static void tell(struct mw_applier *a, bool initial) {
   a->due_count = 0;
 }
 
-// The object leaves the store; told with its last state, or as it was stored when that is NULL. What
-// was stored goes along: updates in between may have been merged away, and a filter that let the
-// stored one pass has to see the deletion.
+// The object leaves the store; told with its last state, or as it was stored when that is NULL.
+// What was stored goes along: updates in between may have been merged away, and a filter that let
+// the stored one pass has to see the deletion.
 static void take_out(struct mw_applier *a, const struct mw_delta *d, struct mw_object *last) {
   struct mw_object *old =
       mw_indexer_remove(a->indexer, mw_object_key(d->object), mw_object_rv(d->object));

@@ -6,13 +6,13 @@
 // REPLACED_ALL and a resync one SYNC_ALL, each in order behind what came before. Deletions are
 // found when a REPLACED_ALL is processed, against the store as it then is.
 //
-// Overload (D15): beyond `bound` queued deltas the queue coalesces per key instead of growing, until
-// it has shrunk to half of that: of the upserts of one key only the newest stays, at the place of
-// the oldest; a deletion stays, so per key at most a deletion followed by one upsert is queued
-// (coalesce.h). REPLACED_ALL and SYNC_ALL are barriers: nothing is merged across them. Meanwhile a
-// SYNC_ALL is dropped when one is queued, and a BOOKMARK only moves the RV that the queue leads to.
-// A third snapshot takes the place of the second queued one and of all behind that. Every delta
-// that was merged away is counted.
+// Overload (D15): beyond `bound` queued deltas the queue coalesces per key instead of growing,
+// until it has shrunk to half of that: of the upserts of one key only the newest stays, at the
+// place of the oldest; a deletion stays, so per key at most a deletion followed by one upsert is
+// queued (coalesce.h). REPLACED_ALL and SYNC_ALL are barriers: nothing is merged across them.
+// Meanwhile a SYNC_ALL is dropped when one is queued, and a BOOKMARK only moves the RV that the
+// queue leads to. A third snapshot takes the place of the second queued one and of all behind
+// that. Every delta that was merged away is counted.
 //
 // A delta that stands at an older one's place carries that one's RV, so that the store never claims
 // to be further than it is; the last batch carries the RV that was reached.
@@ -69,8 +69,7 @@ void mw_delta_fifo_add(struct mw_delta_fifo *f, struct mw_object *o);
 void mw_delta_fifo_update(struct mw_delta_fifo *f, struct mw_object *o);
 void mw_delta_fifo_delete(struct mw_delta_fifo *f, struct mw_object *o);
 // Takes over the list (emptied) and copies rv.
-void mw_delta_fifo_replace(struct mw_delta_fifo *f, struct mw_object_list *all,
-                           struct mw_slice rv);
+void mw_delta_fifo_replace(struct mw_delta_fifo *f, struct mw_object_list *all, struct mw_slice rv);
 void mw_delta_fifo_resync(struct mw_delta_fifo *f);
 void mw_delta_fifo_bookmark(struct mw_delta_fifo *f, struct mw_slice rv);
 void mw_delta_fifo_close(struct mw_delta_fifo *f);

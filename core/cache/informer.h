@@ -33,13 +33,13 @@ struct mw_runtime {
 };
 
 struct mw_informer_config {
-  struct mw_endpoint *endpoint;         // takes its own reference
+  struct mw_endpoint *endpoint;          // takes its own reference
   struct mw_reflector_config reflector;  // strings copied; projection: see below
-  struct mw_projection *projection;     // owned by the informer afterwards; NULL: the default
-  bool keep_managed_fields;             // with projection NULL: keep everything
-  size_t fifo_bound;                    // 0: MW_FIFO_BOUND
-  double min_resync;                    // the least period a listener can ask for; 0: 1 s
-  const char *variant;                  // whatever else sets it apart (a transform); NULL: nothing
+  struct mw_projection *projection;      // owned by the informer afterwards; NULL: the default
+  bool keep_managed_fields;              // with projection NULL: keep everything
+  size_t fifo_bound;                     // 0: MW_FIFO_BOUND
+  double min_resync;                     // the least period a listener can ask for; 0: 1 s
+  const char *variant;                   // whatever else sets it apart (a transform); NULL: nothing
 };
 
 struct mw_informer;
@@ -49,8 +49,8 @@ struct mw_informer;
 // had not been sent; negative: failed, err says why.
 typedef int (*mw_transform_cb)(void *ctx, struct mw_object *in, struct mw_object **out,
                                struct mw_err *err);
-typedef void (*mw_informer_error_cb)(void *ctx, enum mw_error_place place,
-                                     const struct mw_err *err, const char *again);
+typedef void (*mw_informer_error_cb)(void *ctx, enum mw_error_place place, const struct mw_err *err,
+                                     const char *again);
 
 // +1 for the caller.
 struct mw_informer *mw_informer_new(const struct mw_runtime *runtime,
@@ -88,8 +88,8 @@ int mw_informer_set_error_handler(struct mw_informer *inf, mw_informer_error_cb 
 // the effective period. After start the listener first gets every stored object as an initial add
 // unless replay is false. MW_ESTATE after stop.
 struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
-                                             const struct mw_listener_config *config,
-                                             double resync, bool replay, struct mw_err *err);
+                                             const struct mw_listener_config *config, double resync,
+                                             bool replay, struct mw_err *err);
 
 // Indexes: as indexer.h, refused after stop (S-INF-04).
 int mw_informer_add_indexes(struct mw_informer *inf, const struct mw_index_spec *specs,
@@ -104,10 +104,10 @@ void mw_informer_on_stopped(struct mw_informer *inf, mw_loop_cb stopped, void *c
 struct mw_informer_stats {
   struct mw_reflector_stats reflector;
   struct mw_indexer_stats store;
-  size_t queued;            // deltas in the fifo
-  uint64_t coalesced;       // by the fifo
-  uint64_t process_errors;  // transforms that failed
-  uint64_t deltas;          // applied
+  size_t queued;                        // deltas in the fifo
+  uint64_t coalesced;                   // by the fifo
+  uint64_t process_errors;              // transforms that failed
+  uint64_t deltas;                      // applied
   char last_error[MW_ERR_MESSAGE_MAX];  // "" when the last cycle went well
 };
 void mw_informer_stats(struct mw_informer *inf, struct mw_informer_stats *out);

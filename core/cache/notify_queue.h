@@ -29,11 +29,11 @@ struct mw_notify_entry {
 
 struct mw_notify_queue {
   struct mw_notify_entry *ring;
-  size_t cap;       // a power of two, or 0
-  uint64_t head;    // positions start at 1
+  size_t cap;     // a power of two, or 0
+  uint64_t head;  // positions start at 1
   uint64_t tail;
-  size_t count;     // without holes
-  size_t initial;   // counted entries among them
+  size_t count;    // without holes
+  size_t initial;  // counted entries among them
   size_t bound;
   bool coalescing;
   struct mw_coalesce keys;

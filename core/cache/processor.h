@@ -37,9 +37,9 @@ struct mw_processor;
 struct mw_listener;  // refcounted by the processor and the registration that holds it
 
 struct mw_listener_config {
-  char name[64];          // for messages
-  double resync;          // effective period, 0: none
-  size_t bound;           // 0: MW_LISTENER_BOUND
+  char name[64];  // for messages
+  double resync;  // effective period, 0: none
+  size_t bound;   // 0: MW_LISTENER_BOUND
   // Delivers one notification (borrowed for the call). 0: finished, also when the handler failed;
   // 1: still running, mw_listener_finished() will be called.
   int (*deliver)(void *ctx, const struct mw_notification *n);

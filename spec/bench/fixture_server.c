@@ -205,11 +205,14 @@ static bool is_closed(struct conn *c) {
 }
 
 static void serve_watch(struct conn *c, bool initial) {
+  // Before anything is sent: whoever has heard from this watch gets the next storm.
+  pthread_mutex_lock(&storm.lock);
+  unsigned seen = storm.number;
+  pthread_mutex_unlock(&storm.lock);
   start_body(c);
   if (initial) put_all(c);
   flush(c);
   pthread_mutex_lock(&storm.lock);
-  unsigned seen = storm.number;
   while (!is_closed(c)) {
     if (storm.number == seen) {
       struct timespec until;

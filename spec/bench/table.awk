@@ -93,6 +93,6 @@ END {
     print "\nWhere the CPU time of a sync goes: start spec/bench/fixture_server, then"
     print "  perf record -e cpu-clock -g build/release/moonwatch run spec/bench/start.lua --kubeconfig FILE"
   }
-  print missed > 0 ? "\n" missed " targets missed" : "\nall targets met"
+  print (missed > 0 ? "\n" missed " targets missed" : "\nall targets met")
   exit missed > 0
 }

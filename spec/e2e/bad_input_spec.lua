@@ -102,8 +102,10 @@ describe("bad input", function()
 
   it("a bad label selector of a lister names the column", function()
     local path = config_for("http://127.0.0.1:1")
-    expect(1, "column", 'local kube = require "kube"\nkube.shared_informer_factory{}:core():v1():pods():lister():list("a in b")',
-      { kubeconfig = path })
+    expect(1, "column", [[
+      local kube = require "kube"
+      kube.shared_informer_factory {}:core():v1():pods():lister():list("a in b")
+    ]], { kubeconfig = path })
   end)
 
   it("a syntax error names file and line", function()

@@ -134,9 +134,10 @@ end
 local function burst(self)
   local r = self.time_rand
   if self.options.starts_closed and not self.opened then return end
-  if started(self.world) then
-    for _ = 1, r:chance(0.1) and r:int(10, 40) or r:int(1, 4) do self:change() end
-  end
+  if not started(self.world) then return end
+  local enough = self.world.events_sent >= fault_plan.MIN_EVENTS
+  local many = not enough and r:chance(0.1)
+  for _ = 1, enough and 1 or many and r:int(10, 40) or r:int(1, 4) do self:change() end
 end
 
 -- Faults.

@@ -160,7 +160,7 @@ describe("factory", function()
       assert.are.same({}, each())
     end)
 
-    it("closes what runs, what never ran and what is stopping, and then refuses", function() -- row 75
+    it("closes what runs, never ran or is stopping, and then refuses", function() -- row 75
       local idle, running, stopping = get(), get { ns = "blue" }, get { ns = "red" }
       local l = idle:listen()
       running:start()

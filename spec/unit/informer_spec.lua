@@ -154,7 +154,7 @@ describe("informer", function()
     end)
 
     describe("a relist", function()
-      it("tells deletes, then the rest in order, the store being new", function() -- rows 36, 37, 49, 56
+      it("tells deletes, then the rest, the store being new", function() -- rows 36, 37, 49, 56
         for _, name in ipairs { "a", "b", "c" } do server:put(name) end
         local inf = running()
         local stores = {}

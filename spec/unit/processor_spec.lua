@@ -325,7 +325,16 @@ describe("processor", function()
       assert.are.same({ "add a@2" }, l.log)
     end)
 
-    it("sees the state that the listener knew when a queue was coalesced", function()
+    it("sees the state that was stored when updates before a delete were merged away", function()
+      local l = listen { filter = passes }
+      distribute { type = C.MW_NOTIFY_DELETE, old = web1, object = db2 }
+      distribute { type = C.MW_NOTIFY_DELETE, old = db1, object = web2 }
+      distribute { type = C.MW_NOTIFY_DELETE, old = db1, object = db2 }
+      settle()
+      assert.are.same({ "delete a@1", "delete a@2" }, l.log)
+    end)
+
+    it("sees the state that the listener knew when its queue was coalesced", function()
       local l = listen { filter = passes, bound = 1 }
       update(web1, db2) add(b1) delete(db2)
       settle()
