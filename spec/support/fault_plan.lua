@@ -136,6 +136,8 @@ local function burst(self)
   if self.options.starts_closed and not self.opened then return end
   if not started(self.world) then return end
   local enough = self.world.events_sent >= fault_plan.MIN_EVENTS
+  local awaited = self.world.armed[1] and self.world.armed[1].hook == "event"
+  if enough and not awaited and not r:chance(0.3) then return end
   local many = not enough and r:chance(0.1)
   for _ = 1, enough and 1 or many and r:int(10, 40) or r:int(1, 4) do self:change() end
 end

@@ -387,12 +387,14 @@ function World:render_list(items, rv, token)
 end
 
 -- Serves one page of a snapshot; size nil: all of it. Returns the body and whether it is the last.
+-- Only the version on the first page is the snapshot's.
 function World:page(snapshot, from, size)
   local items, last = {}, size and math.min(from + size - 1, #snapshot.items) or #snapshot.items
   for i = from, last do items[#items + 1] = snapshot.items[i] end
-  if last >= #snapshot.items then return self:render_list(items, snapshot.rv), true end
+  local rv = from > 1 and self.rand:chance(0.5) and self.rv or snapshot.rv
+  if last >= #snapshot.items then return self:render_list(items, rv), true end
   self.snapshots[#self.snapshots + 1] = { snapshot = snapshot, from = last + 1 }
-  return self:render_list(items, snapshot.rv, ("page-%d="):format(#self.snapshots)), false
+  return self:render_list(items, rv, ("page-%d="):format(#self.snapshots)), false
 end
 
 --- Answers with a page, and notes the snapshot when it was the last.

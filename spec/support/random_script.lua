@@ -43,14 +43,31 @@ local function new_checker(name, opts)
     if c.trace then c.trace[#c.trace + 1] = letter .. f.name .. ":" .. f.text .. ":" .. f.uid end
   end
 
-  local function rest()
+  local function enter(f)
+    if c.inside then bad("called for %s:%s while %s was running", f.name, f.text, c.inside) end
+    c.inside = f.name .. ":" .. f.text
+  end
+
+  local function leave()
     c.calls = c.calls + 1
     if opts.sleep and c.calls % opts.every == 0 then kube.sleep(opts.sleep) end
+    c.inside = nil
+  end
+
+  -- The store has what a handler is told, or something newer.
+  local function check_store(f)
+    local stored = opts.store and opts.store:get(opts.ns .. "/" .. f.name)
+    if stored and not f.replayed and tonumber(stored.metadata.resourceVersion) < f.rv
+      and stored.metadata.labels.replayed ~= "true" then
+      bad("told of %s:%s before the store had it", f.name, f.text)
+    end
   end
 
   function c.on_add(o, initial)
     local f = facts(o)
+    enter(f)
     traced("a", f)
+    check_store(f)
     if c.replica[f.name] then bad("add of %s:%s which is there", f.name, f.text) end
     if initial and c.live then bad("initial add of %s:%s after the initial list", f.name, f.text) end
     if not initial then c.live = true end
@@ -65,12 +82,14 @@ local function new_checker(name, opts)
       if not next(c.awaited) then c.awaited = nil end
     end
     c.replica[f.name] = f
-    rest()
+    leave()
   end
 
   function c.on_update(old, new)
     local before, f = facts(old), facts(new)
+    enter(f)
     traced("u", f)
+    check_store(f)
     local known = c.replica[f.name]
     if c.awaited then bad("update of %s:%s before the cached objects", f.name, f.text) end
     if not known then
@@ -84,7 +103,7 @@ local function new_checker(name, opts)
       if f.rv == before.rv and f.uid ~= before.uid then bad("two objects %s:%s", f.name, f.text) end
     end
     c.replica[f.name] = f
-    rest()
+    leave()
   end
 
   -- Of a key that nobody knew: the watch may say so (a deletion is always passed on).
@@ -105,6 +124,7 @@ local function new_checker(name, opts)
 
   function c.on_delete(o, stale)
     local f = facts(o)
+    enter(f)
     traced("d", f)
     local known = c.replica[f.name]
     if c.awaited then bad("delete of %s:%s before the cached objects", f.name, f.text) end
@@ -115,7 +135,7 @@ local function new_checker(name, opts)
     end
     c.replica[f.name] = nil
     c.dead[f.uid] = true
-    rest()
+    leave()
   end
 
   return c
@@ -161,7 +181,8 @@ local function setup(world, clients)
   }
   -- A queue of deltas that coalesces makes every handler see merged events.
   local strict = world.fifo_bound == nil
-  add_checker(world, "plain", { strict = strict, trace = true })
+  add_checker(world, "plain", { strict = strict, trace = true, ns = world.ns,
+    store = world.informer:get_indexer() })
   add_checker(world, "slow", { strict = strict, sleep = 0.001, every = 40 })
   add_checker(world, "tiny", { merges = true, bound = 16, sleep = 0.004, every = 3 })
   add_checker(world, "filtered", {}, { predicate = { path = "spec.group", equals = "g1" } })
