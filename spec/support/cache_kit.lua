@@ -122,7 +122,9 @@ local function describe(n)
   if kind == C.MW_NOTIFY_ADD then
     assert(n.old == nil)
     return "add " .. kit.text(n.object) .. (n.initial and " initial" or "")
-  elseif kind == C.MW_NOTIFY_UPDATE then
+  end
+  assert(not n.initial)
+  if kind == C.MW_NOTIFY_UPDATE then
     return ("update %s %s"):format(kit.text(n.old), kit.text(n.object))
   end
   assert(n.old == nil)

@@ -23,7 +23,7 @@ local function declarations()
   for path in read_command("ls core/base/*.h core/wire/*.h core/transport/*.h core/cache/*.h"):gmatch("core/(%S+)") do
     includes[#includes + 1] = ('-include %s'):format(path)
   end
-  local text = read_command(("cc -E -P -nostdinc -isystem spec/support/stub -Icore %s -x c /dev/null")
+  local text = read_command(("LD_PRELOAD= cc -E -P -nostdinc -isystem spec/support/stub -Icore %s -x c /dev/null")
     :format(table.concat(includes, " ")))
   -- Bodies of inline functions are for the compiler; the FFI wants declarations only.
   text = text:gsub("static inline [^;{]-%b{}", "")
@@ -33,7 +33,11 @@ local function declarations()
 end
 
 ffi.cdef(declarations())
-unit.C = ffi.load(build .. "/libmoonwatch_unit.so")
+ffi.cdef "void *dlopen(const char *path, int flags);"
+local library = build .. "/libmoonwatch_unit.so"
+-- RTLD_NOW | RTLD_NODELETE: LeakSanitizer names functions only of libraries that are still there.
+ffi.C.dlopen(library, 0x1002)
+unit.C = ffi.load(library)
 
 --- A struct mw_slice over a Lua string. The string must stay alive as long as the slice is used.
 function unit.slice(s)

@@ -44,6 +44,13 @@ describe("informer", function()
       pump(function() return #l.log >= count end)
       return l.log
     end
+    -- Runs only the ingest side, so that deltas pile up before the script loop.
+    local function ingest_until(condition)
+      kit.pump(function()
+        server:turn()
+        C.mw_loop_turn(rig.ingest, 1)
+      end, condition)
+    end
     -- A started informer with what the server holds in its store.
     local function running(options)
       local inf = rig:informer(options)
@@ -227,6 +234,34 @@ describe("informer", function()
         assert.are.same({ "add a@101", "add b@102" }, heard(l, 2))
         assert.are.equal(1, server.count.stream)
         assert.are.equal(0, server.count.list)
+      end)
+    end)
+
+    describe("with a fifo past its bound", function()
+      it("never claims a version in the store that it has not reached", function() -- row 51
+        server:put("a")
+        local inf = rig:informer { fifo_bound = 2 }
+        local versions = {}
+        inf:set_transform(function(o)
+          versions[#versions + 1] = kit.text(o) .. " at " .. (inf:store_rv() or "none")
+          return o
+        end)
+        inf:start()
+        local l = inf:listen()
+        pump(function() return inf:synced() and server:open_watches() == 1 end)
+        versions = {}
+        server:remove("a")
+        server:put("c")
+        server:put("b")
+        server:put("b")
+        server:put("a")
+        server:put("b")
+        ingest_until(function() return tonumber(inf:stats().coalesced) == 2 end)
+        heard(l, 5)
+        -- b@107 stands at the place of b@104, and the batch ends before the second delta of a.
+        assert.are.same({ "a@102 at 101", "c@103 at 102", "b@107 at 103", "a@106 at 104" },
+          versions)
+        assert.are.equal(107, inf:store_rv())
       end)
     end)
 
@@ -530,6 +565,19 @@ describe("informer", function()
         pump(function() return ffi.string(inf:stats().last_error) == "" end)
       end)
 
+      it("in a stream that goes on are cleared by the next event", function()
+        local inf = running { internal_error_budget = 60 }
+        C.mw_log_set_level(-1)
+        server.http.streams[1]:send('{"type":"ERROR","object":' ..
+          failure(500, "InternalError").body .. '}\n')
+        pump(function() return ffi.string(inf:stats().last_error) ~= "" end)
+        pump(function() return server:open_watches() == 1 end)
+        rig:settle()
+        assert.are_not.equal("", ffi.string(inf:stats().last_error))
+        server:put("a")
+        pump(function() return ffi.string(inf:stats().last_error) == "" end)
+      end)
+
       it("of the same kind are told to people once in a while, not each time", function()
         for _ = 1, 4 do
           server:fail("stream", failure(403, "Forbidden"))
@@ -618,11 +666,7 @@ describe("informer", function()
         local inf = running()
         for i = 1, 5 do server:put("p" .. i) end
         -- The events are in the fifo when the script loop learns of the stop.
-        pump(function()
-          server:turn()
-          C.mw_loop_turn(rig.ingest, 1)
-          return tonumber(inf:stats().queued) == 5
-        end)
+        ingest_until(function() return tonumber(inf:stats().queued) == 5 end)
         inf:stop()
         pump(function() return inf:stopped() end)
         assert.are.equal(5, #inf:store())

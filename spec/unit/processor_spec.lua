@@ -320,7 +320,7 @@ describe("processor", function()
 
     it("never calls an add that a transition made initial", function() -- row 80
       local l = listen { filter = passes }
-      distribute { type = C.MW_NOTIFY_UPDATE, old = db1, object = web2, initial = true }
+      update(db1, web2)
       settle()
       assert.are.same({ "add a@2" }, l.log)
     end)
@@ -396,6 +396,18 @@ describe("processor", function()
       C.mw_listener_finished(l.ptr)
       settle()
       assert.are.same({ "add b@1", "add c@1", "add d@1", "delete a@2" }, l.log)
+      assert.is_true(synced(l))
+    end)
+
+    it("is synced without an initial add that came and went behind a delete", function()
+      local l = listen { bound = 1 }
+      delete(a1) add(b1)
+      C.mw_listener_replay(l.ptr, a2)
+      add(kit.object("c", 1))
+      delete(a2)
+      C.mw_processor_set_synced(processor)
+      settle()
+      assert.are.same({ "delete a@1", "add b@1", "add c@1" }, l.log)
       assert.is_true(synced(l))
     end)
 
