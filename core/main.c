@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "bind/bind.h"
 #include "script/host.h"
@@ -170,6 +171,7 @@ static int run(int argc, char **argv) {
     if (code != 0) return code;
   }
   if (a.host.script == NULL) return usage_error("which script?", "");
+  mw_alloc_setup();
   mw_log_setup(a.level, a.format);
   return mw_host_run(&a.host);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/alloc.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,6 +34,14 @@ char *mw_xstrndup(const char *s, size_t n) {
 char *mw_xstrdup(const char *s) { return mw_xstrndup(s, strlen(s)); }
 
 void mw_free(void *p) { free(p); }
+
+void mw_alloc_setup(void) {
+#ifdef __GLIBC__
+  // An arena of its own would grow by a system call per page, and the lock is shared anyway.
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_TOP_PAD, 1024 * 1024);
+#endif
+}
 
 void mw_live_add(enum mw_live kind, int delta) {
   atomic_fetch_add_explicit(&live[kind], delta, memory_order_relaxed);

@@ -14,6 +14,10 @@ char *mw_xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnul
 // free(); NULL is fine.
 void mw_free(void *p);
 
+// Once, before there are threads: sets malloc up for very many objects that one thread makes and
+// another frees.
+void mw_alloc_setup(void);
+
 // What is alive, by kind, for the leak assertions after each spec and at exit. Thread-safe.
 #define MW_LIVE_MAP(X)    \
   X(OBJECT, "object")     \

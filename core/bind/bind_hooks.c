@@ -60,7 +60,6 @@ static struct hook *hook_new(lua_State *L, bool fn, void (*close)(struct mw_owne
   k->fn = fn ? mw_luaref_take(L) : MW_LUAREF_NONE;
   k->owned.close = close;
   k->owned.passive = true;
-  k->owned.passive = true;
   mw_generation_own(k->gen, &k->owned);
   return k;
 }
@@ -173,6 +172,7 @@ static int read_indexes(lua_State *L, struct mw_handle *h, struct mw_index_spec 
 // add_indexers{name = spec, ...}: all or none.
 int mw_bind_add_indexers(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
+  mw_bind_check_not_stopped(L, h, "cannot add indexes");
   luaL_checktype(L, 2, LUA_TTABLE);
   struct mw_index_spec specs[INDEXES_MAX];
   struct mw_err err;

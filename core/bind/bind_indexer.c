@@ -71,13 +71,15 @@ static int push_tables(lua_State *L, const struct object_list *l) {
   return 1;
 }
 
-// get(key): the object or nil. A reader of one namespace takes the bare name (S-LST-04).
+// get(key): the object or nil. A reader of one namespace takes the bare name (S-LST-04), or a whole
+// key, under which it finds only what is in that namespace.
 static int reader_get(lua_State *L) {
   struct reader *r = check_reader(L);
   struct mw_slice key = mw_bind_slice(L, 2);
   char full[MW_OBJECT_KEY_MAX];
   size_t ns_len = strlen(r->ns);
-  if (ns_len > 0) {
+  bool whole = key.n > ns_len && memcmp(key.p, r->ns, ns_len) == 0 && key.p[ns_len] == '/';
+  if (ns_len > 0 && !whole) {
     if (ns_len + 1 + key.n > sizeof full) return 0;
     memcpy(full, r->ns, ns_len);
     full[ns_len] = '/';

@@ -18,7 +18,15 @@ struct mw_handle *mw_bind_check_handle(lua_State *L, int idx) {
   return mw_bind_check_box(L, idx, MW_INFORMER_TYPE);
 }
 
-static void handle_unref(struct mw_handle *h) {
+void mw_bind_check_not_stopped(lua_State *L, const struct mw_handle *h, const char *what) {
+  struct mw_err err;
+  if (!h->stopped) return;
+  mw_err_set(&err, MW_ESTATE, "%s: the informer of %s has been stopped", what,
+             mw_informer_name(h->inf));
+  mw_bind_raise(L, &err);
+}
+
+void mw_bind_handle_unref(struct mw_handle *h) {
   if (--h->refs > 0) return;
   mw_informer_unref(h->inf);
   mw_free(h);
@@ -26,20 +34,22 @@ static void handle_unref(struct mw_handle *h) {
 
 static int handle_gc(lua_State *L) {
   void **box = luaL_checkudata(L, 1, MW_INFORMER_TYPE);
-  if (*box != NULL) handle_unref(*box);
+  if (*box != NULL) mw_bind_handle_unref(*box);
   *box = NULL;
   return 0;
 }
 
-// Ends this handle's use of the informer. The informer itself stops when nobody else uses it.
+// Ends this handle's use of the informer. The informer itself stops when nobody else uses it; if it
+// goes on, the handlers that came through this handle end nevertheless.
 static void handle_stop(struct mw_handle *h) {
   h->stopped = true;
   if (!h->running) return;
   h->running = false;
   mw_generation_drop(h->gen, &h->owned);
   mw_informer_stop(h->inf);
+  if (!mw_informer_is_stopping(h->inf)) mw_bind_remove_handlers(h);
   mw_host_poke(mw_generation_host(h->gen));
-  handle_unref(h);
+  mw_bind_handle_unref(h);
 }
 
 static void handle_close(struct mw_owned *o) { handle_stop((struct mw_handle *)o); }
@@ -50,13 +60,13 @@ static void handle_start(void *arg) {
   h->starting = false;
   struct mw_err err;
   if (h->stopped || h->running || mw_generation_is_stopping(h->gen)) {
-    handle_unref(h);
+    mw_bind_handle_unref(h);
     return;
   }
   if (mw_informer_start(h->inf, &err) < 0) {
     mw_log(MW_LOG_ERROR, "informer not started", MW_STR("resource", mw_informer_name(h->inf)),
            MW_STR("error", err.message));
-    handle_unref(h);
+    mw_bind_handle_unref(h);
     return;
   }
   h->running = true;
@@ -88,11 +98,15 @@ static int informer_is_started(lua_State *L) {
   return 1;
 }
 
-// Whether this handle was stopped; with `true`, whether the informer itself has come to rest.
+static bool is_at_rest(const struct mw_handle *h) {
+  if (!mw_informer_is_started(h->inf) || mw_informer_is_stopped(h->inf)) return true;
+  return !mw_informer_is_stopping(h->inf) && h->handlers == NULL;  // it goes on for others
+}
+
+// Whether this handle was stopped; with `true`, whether all that it ran has come to rest, too.
 static int informer_is_stopped(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
-  bool rest = lua_toboolean(L, 2) && mw_informer_is_started(h->inf);
-  lua_pushboolean(L, h->stopped && (!rest || mw_informer_is_stopped(h->inf)));
+  lua_pushboolean(L, h->stopped && (!lua_toboolean(L, 2) || is_at_rest(h)));
   return 1;
 }
 

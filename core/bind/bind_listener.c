@@ -16,11 +16,13 @@
 #include "script/sched.h"
 
 // Held by the Lua box and by the listener until it is closed.
-struct registration {
+struct mw_registration {
   struct mw_owned owned;
   struct mw_generation *gen;
-  struct mw_listener *listener;  // +1
-  struct mw_informer *inf;       // +1: the queue of deliveries must outlive the handler
+  struct mw_listener *listener;         // +1
+  struct mw_informer *inf;              // +1: the queue of deliveries must outlive the handler
+  struct mw_handle *handle;             // +1 until closed
+  struct mw_registration *prev, *next;  // in handle->handlers
   struct mw_predicate *predicate;
   int on_add, on_update, on_delete, filter;  // registry references
   int refs;
@@ -33,7 +35,7 @@ struct registration {
   char key[MW_OBJECT_KEY_MAX + 1];
 };
 
-static void registration_unref(struct registration *r) {
+static void registration_unref(struct mw_registration *r) {
   if (--r->refs > 0) return;
   mw_listener_unref(r->listener);
   mw_informer_unref(r->inf);
@@ -41,7 +43,7 @@ static void registration_unref(struct registration *r) {
   mw_free(r);
 }
 
-static void drop_functions(struct registration *r) {
+static void drop_functions(struct mw_registration *r) {
   lua_State *L = mw_generation_state(r->gen);
   mw_luaref_drop(L, &r->on_add);
   mw_luaref_drop(L, &r->on_update);
@@ -49,23 +51,52 @@ static void drop_functions(struct registration *r) {
   mw_luaref_drop(L, &r->filter);
 }
 
+static void join(struct mw_handle *h, struct mw_registration *r) {
+  h->refs++;
+  r->handle = h;
+  r->next = h->handlers;
+  if (r->next != NULL) r->next->prev = r;
+  h->handlers = r;
+}
+
+static void leave(struct mw_registration *r) {
+  struct mw_handle *h = r->handle;
+  if (r->prev != NULL) {
+    r->prev->next = r->next;
+  } else {
+    h->handlers = r->next;
+  }
+  if (r->next != NULL) r->next->prev = r->prev;
+  r->prev = r->next = NULL;
+  r->handle = NULL;
+  mw_bind_handle_unref(h);
+}
+
+// Removal does not close anything before the loop turns, so the list stays as it is meanwhile.
+void mw_bind_remove_handlers(struct mw_handle *h) {
+  for (struct mw_registration *r = h->handlers; r != NULL; r = r->next) {
+    mw_listener_remove(r->listener);
+  }
+}
+
 // The processor will not call us again.
 static void on_closed(void *ctx) {
-  struct registration *r = ctx;
+  struct mw_registration *r = ctx;
   r->closed = true;
   drop_functions(r);
+  leave(r);
   mw_generation_drop(r->gen, &r->owned);
   mw_host_poke(mw_generation_host(r->gen));
   registration_unref(r);
 }
 
 static void on_owner_close(struct mw_owned *o) {
-  mw_listener_remove(((struct registration *)o)->listener);
+  mw_listener_remove(((struct mw_registration *)o)->listener);
 }
 
 // The handler has returned, failed or was cancelled: in every case it counts as delivered.
 static void on_task_end(void *ctx, lua_State *L, const char *report, bool cancelled) {
-  struct registration *r = ctx;
+  struct mw_registration *r = ctx;
   (void)L;
   if (report != NULL && !cancelled) {
     r->errors++;
@@ -79,7 +110,7 @@ static void on_task_end(void *ctx, lua_State *L, const char *report, bool cancel
   }
 }
 
-static int run_handler(struct registration *r, lua_State *L, int nargs, const char *what,
+static int run_handler(struct mw_registration *r, lua_State *L, int nargs, const char *what,
                        struct mw_slice key) {
   snprintf(r->what, sizeof r->what, "%s", what);
   snprintf(r->key, sizeof r->key, "%.*s", MW_SLICE_ARGS(key));
@@ -91,7 +122,7 @@ static int run_handler(struct registration *r, lua_State *L, int nargs, const ch
 }
 
 static int deliver(void *ctx, const struct mw_notification *n) {
-  struct registration *r = ctx;
+  struct mw_registration *r = ctx;
   lua_State *L = mw_generation_state(r->gen);
   struct mw_slice key = mw_object_key(n->object);
   int ref = n->type == MW_NOTIFY_ADD      ? r->on_add
@@ -119,7 +150,7 @@ static int deliver(void *ctx, const struct mw_notification *n) {
 // The predicate in C first; then the script's own filter. A filter that fails lets nothing through
 // and is reported as an error of the handler.
 static bool passes(void *ctx, struct mw_object *o) {
-  struct registration *r = ctx;
+  struct mw_registration *r = ctx;
   lua_State *L = mw_generation_state(r->gen);
   if (r->predicate != NULL && !mw_predicate_test(r->predicate, o, mw_objtable_unpacker(L))) {
     return false;
@@ -175,7 +206,7 @@ static void add_part(lua_State *L, struct mw_predicate *p) {
 }
 
 // predicate = {selector=, namespace=, {path=...}, {label=...}, ...}
-static void read_predicate(lua_State *L, struct registration *r) {
+static void read_predicate(lua_State *L, struct mw_registration *r) {
   lua_getfield(L, 2, "predicate");
   if (lua_istable(L, -1)) {
     int t = lua_gettop(L);
@@ -202,7 +233,7 @@ static int registration_gc(lua_State *L) {
 }
 
 // Undoes a registration whose listener never came to be.
-static void abandon(struct registration *r) {
+static void abandon(struct mw_registration *r) {
   drop_functions(r);
   r->refs = 1;
 }
@@ -210,16 +241,17 @@ static void abandon(struct registration *r) {
 // add_listener{on_add=, on_update=, on_delete=, filter=, predicate=, resync=, replay=, name=}
 int mw_bind_add_listener(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
+  mw_bind_check_not_stopped(L, h, "cannot add a handler");
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_settop(L, 2);
-  struct registration *r = mw_xcalloc(1, sizeof *r);
-  *r = (struct registration){.gen = h->gen,
-                             .inf = mw_informer_ref(h->inf),
-                             .on_add = MW_LUAREF_NONE,
-                             .on_update = MW_LUAREF_NONE,
-                             .on_delete = MW_LUAREF_NONE,
-                             .filter = MW_LUAREF_NONE,
-                             .refs = 1};
+  struct mw_registration *r = mw_xcalloc(1, sizeof *r);
+  *r = (struct mw_registration){.gen = h->gen,
+                                .inf = mw_informer_ref(h->inf),
+                                .on_add = MW_LUAREF_NONE,
+                                .on_update = MW_LUAREF_NONE,
+                                .on_delete = MW_LUAREF_NONE,
+                                .filter = MW_LUAREF_NONE,
+                                .refs = 1};
   mw_bind_new_box(L, MW_REGISTRATION_TYPE, r);  // [handle, options, box]: frees r if we raise
   read_predicate(L, r);
   snprintf(r->name, sizeof r->name, "%s", mw_bind_opt_string(L, 2, "name", "handler"));
@@ -246,11 +278,12 @@ int mw_bind_add_listener(lua_State *L) {
   r->owned.close = on_owner_close;
   r->owned.passive = true;
   mw_generation_own(r->gen, &r->owned);
+  join(h, r);
   lua_pushvalue(L, 3);
   return 1;
 }
 
-static struct registration *check(lua_State *L) {
+static struct mw_registration *check(lua_State *L) {
   return mw_bind_check_box(L, 1, MW_REGISTRATION_TYPE);
 }
 
@@ -270,7 +303,7 @@ static int registration_is_closed(lua_State *L) {
 }
 
 static int registration_stats(lua_State *L) {
-  struct registration *r = check(L);
+  struct mw_registration *r = check(L);
   struct mw_listener_stats s;
   mw_listener_stats(r->listener, &s);
   lua_newtable(L);

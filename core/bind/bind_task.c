@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "bind/bind.h"
+#include "script/call.h"
 #include "script/generation.h"
 #include "script/host.h"
 #include "script/ref.h"
@@ -227,6 +228,51 @@ static int task_on_stop(lua_State *L) {
   return 0;
 }
 
+// Calls a function every so often as long as the generation lasts, without keeping it running.
+struct ticker {
+  struct mw_owned owned;
+  struct mw_generation *gen;
+  struct mw_timer *timer;
+  double seconds;
+  int fn;
+};
+
+static void on_tick(void *arg) {
+  struct ticker *t = arg;
+  struct mw_generation *g = t->gen;
+  lua_State *L = mw_generation_state(g);
+  struct mw_err err;
+  t->timer = mw_timer_start(mw_host_loop(mw_generation_host(g)), t->seconds, on_tick, t);
+  mw_luaref_push(L, t->fn);  // the call may end the ticker
+  if (mw_script_call(L, 0, 0, &err) < 0) {
+    mw_log(MW_LOG_ERROR, "a repeated function failed", MW_STR("error", err.message));
+  }
+}
+
+static void ticker_close(struct mw_owned *o) {
+  struct ticker *t = (struct ticker *)o;
+  mw_timer_cancel(&t->timer);
+  mw_luaref_drop(mw_generation_state(t->gen), &t->fn);
+  mw_generation_drop(t->gen, &t->owned);
+  mw_free(t);
+}
+
+// every(seconds, fn): fn must not await.
+static int task_every(lua_State *L) {
+  double seconds = luaL_checknumber(L, 1);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_settop(L, 2);
+  struct ticker *t = mw_xcalloc(1, sizeof *t);
+  t->gen = mw_generation_of(L);
+  t->seconds = seconds;
+  t->fn = mw_luaref_take(L);
+  t->timer = mw_timer_start(mw_host_loop(mw_generation_host(t->gen)), seconds, on_tick, t);
+  t->owned.close = ticker_close;
+  t->owned.passive = true;
+  mw_generation_own(t->gen, &t->owned);
+  return 0;
+}
+
 static int task_now(lua_State *L) {
   lua_pushnumber(L, (double)mw_clock_now() / 1e9);
   return 1;
@@ -251,11 +297,17 @@ static void new_type(lua_State *L, const char *type, const luaL_Reg *methods,
 }
 
 void mw_bind_task(struct lua_State *L) {
-  static const luaL_Reg functions[] = {{"sleep", task_sleep},       {"spawn", task_spawn},
-                                       {"signal", task_signal},     {"park", task_park},
-                                       {"defer", task_defer},       {"is_loading", task_is_loading},
-                                       {"shutdown", task_shutdown}, {"on_stop", task_on_stop},
-                                       {"now", task_now},           {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"sleep", task_sleep},
+                                       {"spawn", task_spawn},
+                                       {"signal", task_signal},
+                                       {"park", task_park},
+                                       {"defer", task_defer},
+                                       {"is_loading", task_is_loading},
+                                       {"shutdown", task_shutdown},
+                                       {"on_stop", task_on_stop},
+                                       {"now", task_now},
+                                       {"every", task_every},
+                                       {NULL, NULL}};
   static const luaL_Reg task_methods[] = {
       {"cancel", handle_cancel}, {"is_done", handle_is_done}, {"name", handle_name}, {NULL, NULL}};
   static const luaL_Reg signal_methods[] = {

@@ -9,23 +9,32 @@
 #include "cache/informer.h"
 #include "script/generation.h"
 
+struct mw_registration;
+
 struct mw_handle {
   struct mw_owned owned;  // in the generation's list while `running`
   struct mw_generation *gen;
-  struct mw_informer *inf;  // +1
-  int refs;                 // the Lua box, and the generation while running
-  bool running;             // this handle's start is in force
-  bool starting;            // start was asked for in the load phase
-  bool stopped;             // this handle was stopped; it never starts again
+  struct mw_informer *inf;           // +1
+  struct mw_registration *handlers;  // those that are not closed
+  int refs;       // the Lua box, the generation while running, each of the handlers
+  bool running;   // this handle's start is in force
+  bool starting;  // start was asked for in the load phase
+  bool stopped;   // this handle was stopped; it never starts again
 };
 
 #define MW_INFORMER_TYPE "kube.informer"
 #define MW_REGISTRATION_TYPE "kube.registration"
 
 struct mw_handle *mw_bind_check_handle(lua_State *L, int idx);
+void mw_bind_handle_unref(struct mw_handle *h);
+// Raises when this handle was stopped, although the informer may go on for others. what is for the
+// message.
+void mw_bind_check_not_stopped(lua_State *L, const struct mw_handle *h, const char *what);
 
 // Handlers: add_listener(options) -> registration (bind_listener.c).
 int mw_bind_add_listener(lua_State *L);
+// Nothing new is delivered to the handlers that were added through h.
+void mw_bind_remove_handlers(struct mw_handle *h);
 void mw_bind_listener_open(lua_State *L);
 
 // Indexes, transform, watch error handler (bind_hooks.c).

@@ -57,17 +57,27 @@ void mw_reflect_drop(struct mw_reflector *r, enum mw_error_place place, const st
   r->callbacks.on_error(r->callbacks.ctx, place, err, "going on without this object");
 }
 
+// What the last snapshot and the events since have under the item's key, or NULL.
+static struct mw_object *find_known(const struct mw_reflector *r, const struct mw_item *item) {
+  struct mw_slice ns = item->ns, name = item->name;
+  if (r->known.count == 0 || ns.n + 1 + name.n > MW_OBJECT_KEY_MAX) return NULL;
+  char key[MW_OBJECT_KEY_MAX];
+  size_t n = 0;
+  if (ns.n > 0) {
+    memcpy(key, ns.p, ns.n);
+    key[ns.n] = '/';
+    n = ns.n + 1;
+  }
+  if (name.n > 0) memcpy(key + n, name.p, name.n);
+  return mw_objmap_get(&r->known, mw_slice(key, n + name.n));
+}
+
 struct mw_object *mw_reflect_snapshot_object(struct mw_reflector *r, const struct mw_item *item,
                                              enum mw_error_place place) {
-  char key[MW_OBJECT_KEY_MAX + 1];
-  int n = snprintf(key, sizeof key, "%.*s%s%.*s", MW_SLICE_ARGS(item->ns),
-                   item->ns.n > 0 ? "/" : "", MW_SLICE_ARGS(item->name));
-  if (n > 0 && n < (int)sizeof key) {
-    struct mw_object *known = mw_objmap_get(&r->known, mw_slice(key, (size_t)n));
-    if (known != NULL && mw_object_same_version(known, item)) {
-      mw_reflect_count(r->stats, MW_REFLECT_REUSED);
-      return mw_object_ref(known);
-    }
+  struct mw_object *known = find_known(r, item);
+  if (known != NULL && mw_object_same_version(known, item)) {
+    mw_reflect_count(r->stats, MW_REFLECT_REUSED);
+    return mw_object_ref(known);
   }
   struct mw_err err = {0};
   struct mw_object *o = mw_object_new(item, r->packer, &err);
@@ -76,19 +86,21 @@ struct mw_object *mw_reflect_snapshot_object(struct mw_reflector *r, const struc
 }
 
 void mw_reflect_snapshot_done(struct mw_reflector *r, struct mw_slice rv) {
-  struct mw_objmap fresh;
-  mw_objmap_init(&fresh);
   struct mw_object_list all = r->snapshot.order;
   r->snapshot.order = (struct mw_object_list){0};
-  for (size_t i = 0; i < all.n; i++) mw_object_unref(mw_objmap_set(&fresh, all.v[i]));
+  // What a stream collected is by key already.
+  struct mw_objmap fresh = r->snapshot.temp;
+  mw_objmap_init(&r->snapshot.temp);
+  if (fresh.count == 0) {
+    mw_objmap_reserve(&fresh, all.n);
+    for (size_t i = 0; i < all.n; i++) mw_object_unref(mw_objmap_set(&fresh, all.v[i]));
+  }
   mw_objmap_deinit(&r->known);
   r->known = fresh;
   double seconds = (double)(mw_clock_now() - r->snapshot.since) * 1e-9;
   mw_log(seconds > MW_REFLECT_SLOW ? MW_LOG_WARN : MW_LOG_DEBUG, "snapshot taken",
          MW_STR("resource", r->name), MW_INT("objects", all.n), MW_NUM("seconds", seconds),
          MW_BOOL("streamed", r->watch.streaming), MW_SLC("rv", rv));
-  mw_objmap_deinit(&r->snapshot.temp);
-  mw_objmap_init(&r->snapshot.temp);
   r->rv_unavailable = false;
   r->sink.replace(r->sink.ctx, &all, rv);
   mw_object_list_deinit(&all);

@@ -237,13 +237,12 @@ void mw_pool_remove(struct mw_http *h, void *easy) {
   if (--h->transfers == 0) uv_timer_stop(h->guard);
 }
 
-// libcurl hands over what it held back from inside curl_easy_pause: this is a curl frame, and it is
-// only entered from the to-do list.
+// libcurl hands over what it held back from inside curl_easy_pause: this is a curl frame. Whoever
+// calls this must not be in one, nor in a call of our caller's unless the request takes no data.
 void mw_pool_resume(struct mw_http *h, void *easy) {
   h->depth++;
   curl_easy_pause(easy, CURLPAUSE_CONT);
   h->depth--;
-  reap(h);
 }
 
 // ---- credentials ----

@@ -35,16 +35,22 @@ static char *copy(const char *s) { return s != NULL ? mw_xstrdup(s) : NULL; }
 
 // ---- ending ----
 
-// Takes the attempt away from libcurl. Never inside a curl frame.
+// Takes the attempt away from libcurl. Never inside a curl frame, and in no state in which data
+// would be accepted.
 static void close_attempt(struct mw_request *r) {
   mw_timer_cancel(&r->idle_timer);
   if (r->todo == MW_TODO_RESUME) mw_pool_forget(r);
   if (r->easy == NULL) return;
+  // libcurl 7.88 leaks what it holds back for an HTTP/2 stream that goes away while paused. Resumed,
+  // it offers the bytes, is refused, and frees them.
+  if (r->curl_paused) mw_pool_resume(r->http, r->easy);
+  r->curl_paused = false;
   mw_pool_remove(r->http, r->easy);
   mw_easy_close(r);
 }
 
 static void destroy(struct mw_request *r) {
+  set_state(r, MW_REQUEST_DEAD);
   close_attempt(r);
   mw_pool_forget(r);
   mw_timer_cancel(&r->retry_timer);
@@ -66,13 +72,13 @@ static void destroy(struct mw_request *r) {
 
 // err->code 0: it went well.
 static void end(struct mw_request *r, const struct mw_err *err) {
+  set_state(r, MW_REQUEST_ENDED);
   close_attempt(r);
   mw_timer_cancel(&r->deadline);
   mw_timer_cancel(&r->retry_timer);
   if (r->ticket != 0) mw_auth_cancel(r->login->auth, r->ticket);
   r->ticket = 0;
   r->err = *err;
-  set_state(r, MW_REQUEST_ENDED);
   mw_pool_todo(r, MW_TODO_END);
 }
 
@@ -96,14 +102,21 @@ static void report(struct mw_request *r) {
   destroy(r);
 }
 
+static void resume(struct mw_request *r) {
+  r->curl_paused = false;
+  mw_pool_resume(r->http, r->easy);
+  // libcurl does not end a transfer whose data is refused in that call.
+  bool refused = r->state == MW_REQUEST_RUNNING && r->reader_rc != 0;
+  if (refused) mw_request_finished(r, CURLE_WRITE_ERROR);
+}
+
 void mw_request_run_todo(struct mw_request *r, enum mw_request_todo todo) {
   switch (todo) {
     case MW_TODO_BEGIN:
       begin(r);
       return;
     case MW_TODO_RESUME:
-      r->curl_paused = false;
-      mw_pool_resume(r->http, r->easy);
+      resume(r);
       return;
     case MW_TODO_END:
       report(r);
@@ -125,9 +138,9 @@ static void on_retry(void *arg) {
 }
 
 static void retry_after(struct mw_request *r, double seconds) {
+  set_state(r, MW_REQUEST_WAITING);
   close_attempt(r);
   r->http->stats.retries++;
-  set_state(r, MW_REQUEST_WAITING);
   r->retry_timer = mw_timer_start(r->http->loop, seconds, on_retry, r);
 }
 

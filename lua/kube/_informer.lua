@@ -75,7 +75,7 @@ function informer.new(resource, opts, private)
     spec.keep, spec.drop = opts.transform.keep, opts.transform.drop
   end
   local handle = core.informer.new(spec)
-  local self = setmetatable({ _handle = handle, _resource = resource, _registrations = {} }, Informer)
+  local self = setmetatable({ _handle = handle, _resource = resource }, Informer)
   if type(opts.transform) == "function" then handle:set_transform(opts.transform) end
   return self
 end
@@ -136,10 +136,7 @@ local function add_handler(self, handler, resync)
   if resync then spec.resync = resync end
   if handler.predicate then spec.predicate = predicate_of(handler.predicate) end
   spec.name = handler.name or ("%s handler"):format(self._resource)
-  local registration = setmetatable({ _core = self._handle:add_listener(spec), _informer = self },
-    Registration)
-  self._registrations[registration] = true
-  return registration
+  return setmetatable({ _core = self._handle:add_listener(spec), _informer = self }, Registration)
 end
 
 --- Registers a handler. A handler added to a running informer first gets every cached object as
@@ -172,10 +169,7 @@ function Informer:remove_event_handler(registration)
   if getmetatable(registration) ~= Registration then
     errors.misuse("remove_event_handler takes what add_event_handler returned")
   end
-  if self._registrations[registration] then
-    self._registrations[registration] = nil
-    registration:remove()
-  end
+  if registration._informer == self then registration:remove() end
 end
 
 --- Adds indexes by name: a function from object to a list of strings, or a spec that runs in C:

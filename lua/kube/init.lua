@@ -6,6 +6,7 @@ local informer = require "kube._informer"
 local options = require "kube._options"
 local task = require "kube._task"
 require "kube._indexer"
+require "kube._mutation"
 
 local kube = {}
 
