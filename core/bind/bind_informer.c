@@ -245,6 +245,7 @@ static void read_config(lua_State *L, struct mw_informer_config *c) {
   c->keep_managed_fields = mw_bind_opt_bool(L, 1, "keep_managed_fields", false);
   c->fifo_bound = (size_t)mw_bind_opt_number(L, 1, "queue_bound", 0);
   c->min_resync = mw_bind_opt_number(L, 1, "min_resync", 0);
+  c->variant = mw_bind_opt_string(L, 1, "variant", NULL);
 }
 
 static void poke(void *host) { mw_host_poke(host); }
@@ -269,7 +270,7 @@ static int informer_new(lua_State *L) {
   if (inf == NULL) return mw_bind_raise(L, &err);
   mw_informer_on_change(inf, poke, host);
   struct mw_handle *h = mw_xcalloc(1, sizeof *h);
-  *h = (struct mw_handle){.gen = gen, .inf = inf, .refs = 1};
+  *h = (struct mw_handle){.gen = gen, .inf = inf, .resync = config.reflector.resync, .refs = 1};
   *box = h;
   lua_pushvalue(L, 2);
   return 1;

@@ -255,7 +255,7 @@ int mw_bind_add_listener(lua_State *L) {
   mw_bind_new_box(L, MW_REGISTRATION_TYPE, r);  // [handle, options, box]: frees r if we raise
   read_predicate(L, r);
   snprintf(r->name, sizeof r->name, "%s", mw_bind_opt_string(L, 2, "name", "handler"));
-  double resync = mw_bind_opt_number(L, 2, "resync", -1);
+  double resync = mw_bind_opt_number(L, 2, "resync", h->resync);
   bool replay = mw_bind_opt_bool(L, 2, "replay", true);
   r->on_add = take_function(L, "on_add");
   r->on_update = take_function(L, "on_update");

@@ -16,6 +16,7 @@ struct mw_handle {
   struct mw_generation *gen;
   struct mw_informer *inf;           // +1
   struct mw_registration *handlers;  // those that are not closed
+  double resync;                     // what its handlers get unless they ask for their own; 0: none
   int refs;       // the Lua box, the generation while running, each of the handlers
   bool running;   // this handle's start is in force
   bool starting;  // start was asked for in the load phase

@@ -211,7 +211,7 @@ static int push_member(struct walk *w, bool consume) {
   bool section = w->part == ROOT && w->box->sections < SECTIONS;
   if (!section || mw_json_peek(&w->c) != MW_JSON_OBJECT) return mw_codec_read(w->L, &w->c);
   push_section(w);
-  int rc = consume ? mw_json_skip(&w->c) : 0;
+  int rc = consume ? mw_json_pass(&w->c) : 0;
   if (rc < 0) lua_pop(w->L, 1);
   return rc;
 }
@@ -247,7 +247,7 @@ static bool complete(lua_State *L, int table, int part, struct box *box) {
   int rc;
   while ((rc = walk_next(&w)) > 0) {
     if (is_served(&w)) {
-      if (mw_json_skip(&w.c) < 0) return false;
+      if (mw_json_pass(&w.c) < 0) return false;
       continue;
     }
     if (mw_codec_push_string(L, w.key, w.escaped) < 0) return false;
@@ -290,7 +290,7 @@ static int find(struct walk *w, struct mw_slice key) {
     w->first = false;
     w->member = d->n - 1;
     w->c.p = w->json.p + d->v[d->n - 1].value;
-    if (mw_json_skip(&w->c) < 0) return -1;
+    if (mw_json_pass(&w->c) < 0) return -1;
   }
   int rc;
   while ((rc = walk_next(w)) > 0) {
@@ -301,7 +301,7 @@ static int find(struct walk *w, struct mw_slice key) {
         .value = (uint32_t)(w->c.p - w->json.p),
     };
     if (mw_slice_eq(w->key, key)) return 1;
-    if (mw_json_skip(&w->c) < 0) return -1;
+    if (mw_json_pass(&w->c) < 0) return -1;
   }
   d->ended = rc == 0;
   return rc < 0 ? -1 : 0;

@@ -19,8 +19,8 @@ void mw_factory_close(struct mw_factory *f, mw_loop_cb done, void *ctx);
 void mw_factory_free(struct mw_factory *f);
 
 // The informer of this identity, made if there is none that is not stopped: +1. Takes over
-// config->projection in either case. resync is not part of the identity: the first to ask decides
-// the check period, later ones get theirs per listener.
+// config->projection in either case. resync is not part of the identity: the informer checks as
+// often as the most eager of those who share it asked for, and each listener has its own period.
 struct mw_informer *mw_factory_get(struct mw_factory *f, const struct mw_informer_config *config,
                                    struct mw_err *err);
 // Calls cb with each live informer (borrowed).

@@ -324,6 +324,14 @@ int mw_informer_set_error_handler(struct mw_informer *inf, mw_informer_error_cb 
   return 0;
 }
 
+void mw_informer_want_resync(struct mw_informer *inf, double seconds) {
+  if (seconds <= 0 || inf->state >= STOPPING) return;
+  if (seconds < inf->min_resync) seconds = inf->min_resync;
+  if (inf->check_period > 0 && inf->check_period <= seconds) return;
+  inf->check_period = seconds;
+  if (inf->state == RUNNING) mw_source_set_resync(inf->source, seconds);
+}
+
 static void warn_resync(const struct mw_informer *inf, const char *handler, const char *why,
                         double asked, double period) {
   mw_log(MW_LOG_WARN, why, MW_STR("resource", inf->name), MW_STR("handler", handler),

@@ -84,6 +84,10 @@ int mw_informer_set_transform(struct mw_informer *inf, mw_transform_cb cb, void 
 int mw_informer_set_error_handler(struct mw_informer *inf, mw_informer_error_cb cb, void *ctx,
                                   void (*free_ctx)(void *), struct mw_err *err);
 
+// Another who shares the informer wants its objects resynced so often: lowers the check period,
+// also while running, so that it may ask for that much per listener. 0: nothing.
+void mw_informer_want_resync(struct mw_informer *inf, double seconds);
+
 // Handlers. requested resync < 0 means the informer's default. The rules of S-INF-40..45 decide
 // the effective period. After start the listener first gets every stored object as an initial add
 // unless replay is false. MW_ESTATE after stop.

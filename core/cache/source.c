@@ -185,6 +185,24 @@ void mw_source_start(struct mw_source *s, double resync) {
   post_to_ingest(s, start_reflector);
 }
 
+struct resync_change {
+  struct mw_source *source;
+  double seconds;
+};
+
+static void change_resync(void *arg) {
+  struct resync_change *c = arg;
+  if (c->source->reflector != NULL) mw_reflector_set_resync(c->source->reflector, c->seconds);
+  unref(c->source);
+  mw_free(c);
+}
+
+void mw_source_set_resync(struct mw_source *s, double resync) {
+  struct resync_change *c = mw_xcalloc(1, sizeof *c);
+  *c = (struct resync_change){ref(s), resync};
+  mw_loop_post(s->runtime.ingest, change_resync, c);
+}
+
 void mw_source_stop(struct mw_source *s) { post_to_ingest(s, stop_reflector); }
 
 struct mw_delta_fifo *mw_source_fifo(struct mw_source *s) {

@@ -29,6 +29,8 @@ struct mw_source *mw_source_new(const struct mw_runtime *runtime,
 void mw_source_free(struct mw_source *s);
 // Once. resync is the check period.
 void mw_source_start(struct mw_source *s, double resync);
+// The check period from now on, while it runs.
+void mw_source_set_resync(struct mw_source *s, double resync);
 // After start, once. The fifo is closed and then `stopped` called.
 void mw_source_stop(struct mw_source *s);
 struct mw_delta_fifo *mw_source_fifo(struct mw_source *s);

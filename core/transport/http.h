@@ -36,7 +36,7 @@ struct mw_http_config {
 };
 
 struct mw_http *mw_http_new(struct mw_loop *loop, const struct mw_http_config *config);
-// All requests must have ended or been cancelled.
+// All requests must have ended or been cancelled. Not inside a callback of one.
 void mw_http_free(struct mw_http *h);
 
 // Takes ownership of config. Any thread; the identity string is stable for equal configs and

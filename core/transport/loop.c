@@ -186,7 +186,9 @@ int mw_loop_start_thread(struct mw_loop *l) {
   int rc = pthread_create(&l->thread, NULL, thread_main, l);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (rc != 0) {
+    pthread_mutex_lock(&l->lock);
     l->running = false;
+    pthread_mutex_unlock(&l->lock);
     return MW_EIO;
   }
   l->has_thread = true;

@@ -41,8 +41,8 @@ static void close_attempt(struct mw_request *r) {
   mw_timer_cancel(&r->idle_timer);
   if (r->todo == MW_TODO_RESUME) mw_pool_forget(r);
   if (r->easy == NULL) return;
-  // libcurl 7.88 leaks what it holds back for an HTTP/2 stream that goes away while paused. Resumed,
-  // it offers the bytes, is refused, and frees them.
+  // libcurl 7.88 leaks what it holds back for an HTTP/2 stream that goes away while paused.
+  // Resumed, it offers the bytes, is refused, and frees them.
   if (r->curl_paused) mw_pool_resume(r->http, r->easy);
   r->curl_paused = false;
   mw_pool_remove(r->http, r->easy);

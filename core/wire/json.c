@@ -3,6 +3,7 @@
 #include "wire/json.h"
 
 #include "base/err.h"
+#include "wire/frame.h"
 #include "wire/scan.h"
 
 static struct mw_walk walk_of(const struct mw_json *c) {
@@ -42,6 +43,14 @@ enum mw_json_kind mw_json_peek(struct mw_json *c) {
 int mw_json_skip(struct mw_json *c) {
   struct mw_walk w = walk_of(c);
   return settle(c, &w, mw_walk_value(&w, 1));
+}
+
+int mw_json_pass(struct mw_json *c) {
+  if (c->p == c->end || (*c->p != '{' && *c->p != '[')) return mw_json_skip(c);
+  const char *end = mw_frame_end(c->p, c->end);
+  if (end == NULL) return MW_EPARSE;
+  c->p = end;
+  return 0;
 }
 
 int mw_json_string(struct mw_json *c, struct mw_slice *raw, bool *escaped) {

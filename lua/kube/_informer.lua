@@ -30,7 +30,13 @@ end
 local function selector_text(selector)
   if type(selector) ~= "table" then return selector end
   local parts = {}
-  for key, value in pairs(selector) do parts[#parts + 1] = key .. "=" .. tostring(value) end
+  for key, value in pairs(selector) do
+    if type(value) == "table" then
+      errors.misuse("a selector as a table maps names to values, as in { app = \"web\" }; write "
+        .. "anything else as text, as in \"app in (web,api)\"")
+    end
+    parts[#parts + 1] = key .. "=" .. tostring(value)
+  end
   table.sort(parts)
   return table.concat(parts, ",")
 end
@@ -64,12 +70,27 @@ local copied = { "client", "namespace", "metadata_only", "keep_managed_fields", 
   "streaming", "backoff", "min_watch_timeout", "internal_error_budget", "short_watch",
   "min_resync", "queue_bound", "resync" }
 
+-- Options that change how an informer works: those who give them share only with their like.
+local tuning = { "backoff", "internal_error_budget", "min_resync", "min_watch_timeout", "page_size",
+  "queue_bound", "short_watch", "streaming" }
+
+local function variant_of(opts)
+  local parts = {}
+  for _, name in ipairs(tuning) do
+    local value = opts[name]
+    if type(value) == "table" then value = selector_text(value) end
+    if value ~= nil then parts[#parts + 1] = name .. "=" .. tostring(value) end
+  end
+  return #parts > 0 and table.concat(parts, ";") or nil
+end
+
 --- Makes the informer of `resource` with checked options. A Lua transform makes it one of its own;
 --- everything else is shared with whoever asks for the same.
 function informer.new(resource, opts, private)
   local spec = { resource = resource, private = private or type(opts.transform) == "function",
     query = query_of(opts) }
   for _, name in ipairs(copied) do spec[name] = opts[name] end
+  spec.variant = variant_of(opts)
   if type(opts.transform) == "table" then
     options.check("transform", opts.transform, { keep = "table", drop = "table" })
     spec.keep, spec.drop = opts.transform.keep, opts.transform.drop

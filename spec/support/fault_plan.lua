@@ -202,6 +202,20 @@ local function advance(self)
   end
 end
 
+--- The end: the last object, and if a watch is open, behind it a bookmark (n says that it comes).
+function Player:finish()
+  local world = self.world
+  local s = world.stream
+  local bookmark = s and s.plain and not s.busy
+  self.finished = true
+  world:note("faults end")
+  world:put(fault_plan.DONE, { group = "g1", n = bookmark and 1 or 0, tags = {}, pad = 1 })
+  if not bookmark then return end
+  world.rv = world.rv + 1
+  s:send_bookmark(world.rv)
+  world.model:sent(world.rv)
+end
+
 local function step(self)
   local world = self.world
   if world.armed[1] then
@@ -214,11 +228,7 @@ local function step(self)
     world.armed[1] = { hook = "stream", name = "finish" }
   elseif self.changes >= fault_plan.MIN_EVENTS and world.events_sent >= fault_plan.MIN_EVENTS
     and not self.closed then
-    self.finished = true
-    world:note("faults end")
-    local group = fields(self.changes_rand)
-    group.group = "g1"
-    world:put(fault_plan.DONE, group)
+    self:finish()
   end
 end
 

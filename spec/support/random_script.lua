@@ -188,6 +188,13 @@ local function setup(world, clients)
   add_checker(world, "filtered", {}, { predicate = { path = "spec.group", equals = "g1" } })
 end
 
+-- Behind the last object a bookmark may come; the object says so.
+local function has_last_version(world)
+  local indexer = world.informer:get_indexer()
+  local last = indexer:get(world.ns .. "/" .. DONE)
+  return last.spec.n == 0 or indexer:resource_version() ~= last.metadata.resourceVersion
+end
+
 local function is_done(world)
   if not world.complete or world.informer:stats().queued > 0 then return false end
   local delivered = 0
@@ -198,7 +205,7 @@ local function is_done(world)
   end
   local still = world.delivered == delivered
   world.delivered = delivered
-  return still
+  return still and has_last_version(world)
 end
 
 local function dump_replica(replica)

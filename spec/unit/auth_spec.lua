@@ -143,8 +143,8 @@ printf '%%s' "$KUBERNETES_EXEC_INFO" > %s/info
 %s]]):format(dir, dir, prints('"token": "t"')), ', "provideClusterInfo": true')
         client:fetch(e)
         assert.are.equal("one|two words|yes|" .. os.getenv("HOME"), transport.read(dir .. "/seen"))
-        assert.are.equal(('{"kind":"ExecCredential","apiVersion":"%s","spec":{"interactive":false,' ..
-          '"cluster":{"insecure-skip-tls-verify":false,"server":"http://127.0.0.1:%d"}}}')
+        assert.are.equal(('{"kind":"ExecCredential","apiVersion":"%s","spec":{"interactive":' ..
+          'false,"cluster":{"insecure-skip-tls-verify":false,"server":"http://127.0.0.1:%d"}}}')
           :format(V1, peer.port), transport.read(dir .. "/info"))
       end)
 

@@ -88,7 +88,8 @@ describe("http over TLS", function()
       local r = client:fetch(client:endpoint(server:cluster(dir .. "/ca.crt")))
       assert.are.equal("ETLS", r.err)
       assert.matches("is for another name .*tls%-server%-name of kubeconfig spec", r.message)
-      local e = client:endpoint(server:cluster(dir .. "/ca.crt", '"tls-server-name": "api.internal"'))
+      local e = client:endpoint(server:cluster(dir .. "/ca.crt",
+        '"tls-server-name": "api.internal"'))
       r = client:fetch(e, { path = "/2" })
       assert.is_nil(r.message)
       assert.is_true(transport.body(r) == files[2])
@@ -98,7 +99,8 @@ describe("http over TLS", function()
 
     it("shows its client certificate", function()
       server = transport.h2(dir, "server", { "--verify-client" })
-      local r = client:fetch(client:endpoint(server:cluster(dir .. "/ca.crt")), { method = "DELETE" })
+      local r = client:fetch(client:endpoint(server:cluster(dir .. "/ca.crt")),
+        { method = "DELETE" })
       -- Whether its alert or the end of the connection is seen first is a matter of luck.
       assert.is_true(r.err == "ETLS" or r.err == "EEOF", r.message)
       local e = client:endpoint(server:cluster(dir .. "/ca.crt"),
@@ -130,7 +132,8 @@ describe("http over TLS", function()
       client:close()
       client = transport.client { http1_only = true }
       server = transport.h2(dir, "server", { "-v" })
-      local r = client:fetch(client:endpoint(server:cluster(dir .. "/ca.crt")), { max_retries = -1 })
+      local r = client:fetch(client:endpoint(server:cluster(dir .. "/ca.crt")),
+        { max_retries = -1 })
       -- nghttpd speaks nothing but HTTP/2: that it is refused shows what was offered.
       assert.is_not_nil(r.err)
       assert.not_matches(":authority", server.log)
@@ -147,7 +150,8 @@ describe("http over TLS", function()
         for i, r in ipairs(records) do
           client:finish(r, 20)
           assert.is_nil(r.message)
-          assert.is_true(transport.body(r) == files[i % 10], ("round %d stream %d"):format(round, i))
+          assert.is_true(transport.body(r) == files[i % 10],
+            ("round %d stream %d"):format(round, i))
         end
         slowest = math.max(slowest, transport.now() - started)
       end

@@ -11,6 +11,11 @@ describe("http", function()
   describe("over HTTP/1.1", function()
     local client, peer
 
+    local function pause_self(record)
+      transport.pause(record, true)
+      return 0
+    end
+
     local function serve(script)
       peer = transport.peer(script)
       return client:endpoint(peer:cluster(), '"token": "t0ken"')
@@ -98,7 +103,8 @@ describe("http", function()
     it("sends user and password, and goes through a proxy", function()
       peer = transport.peer(function(_, connection) connection:answer(200) end)
       local e = client:endpoint(
-        ('"server": "http://api.invalid:8080", "proxy-url": "http://127.0.0.1:%d"'):format(peer.port),
+        ('"server": "http://api.invalid:8080", "proxy-url": "http://127.0.0.1:%d"')
+        :format(peer.port),
         '"username": "joe", "password": "pw"')
       client:fetch(e, { path = "/x" })
       assert.are.equal("http://api.invalid:8080/x", peer.requests[1].target)
@@ -182,7 +188,8 @@ describe("http", function()
     describe("failures:", function()
       it("connection refused", function()
         local port = transport.free_port()
-        local e = client:endpoint(('"server": "http://127.0.0.1:%d"'):format(port), '"token": "s3cret"')
+        local e = client:endpoint(('"server": "http://127.0.0.1:%d"'):format(port),
+          '"token": "s3cret"')
         local r = client:fetch(e)
         assert.are.same({ "done" }, r.events)
         assert.are.equal("EREFUSED", r.err)
@@ -194,11 +201,11 @@ describe("http", function()
         local e = client:endpoint('"server": "https://api.invalid:6443"')
         local r = client:fetch(e)
         assert.are.equal("ECONNECT", r.err)
-        assert.are.equal("api.invalid:6443: could not resolve host: check server of kubeconfig spec, "
-          .. 'context "c"', r.message)
+        assert.are.equal("api.invalid:6443: could not resolve host: check server of kubeconfig " ..
+          'spec, context "c"', r.message)
       end)
 
-      it("TLS to a server that speaks none, and no TLS to one that speaks something else", function()
+      it("TLS to a server that speaks none, and HTTP to one that speaks something else", function()
         peer = transport.peer(function() end)
         peer.script = function() end
         local e = client:endpoint(('"server": "https://127.0.0.1:%d"'):format(peer.port))
@@ -311,7 +318,8 @@ describe("http", function()
         local e = serve(function(_, connection)
           connection:answer(status, { ["Retry-After"] = header })
         end)
-        for _, value in ipairs { "Wed, 21 Oct 2026 07:28:00 GMT", "-1", "1.5", "", "99999999999" } do
+        local bad = { "Wed, 21 Oct 2026 07:28:00 GMT", "-1", "1.5", "", "99999999999" }
+        for _, value in ipairs(bad) do
           header = value
           local r = client:fetch(e)
           assert.are.equal("EHTTP", r.err)
@@ -328,7 +336,9 @@ describe("http", function()
       end)
 
       it("at most ten times, or as often as asked", function()
-        local e = serve(function(_, connection) connection:answer(503, { ["Retry-After"] = "0" }) end)
+        local e = serve(function(_, connection)
+          connection:answer(503, { ["Retry-After"] = "0" })
+        end)
         local r = client:fetch(e)
         assert.are.equal(11, #peer.requests)
         assert.are.equal("EHTTP", r.err)
@@ -470,7 +480,7 @@ describe("http", function()
 
       it("works while paused", function()
         local e = serve(function(_, connection) connection:answer(200, OK, ("x"):rep(1000000)) end)
-        local r = client:start(e, { on_data = function(record) transport.pause(record, true) return 0 end })
+        local r = client:start(e, { on_data = pause_self })
         assert.is_true(client:pump(function() return r.size > 0 end))
         client:idle(0.05)
         transport.pause(r, false)
@@ -495,7 +505,7 @@ describe("http", function()
       end)
 
       it("of requests that ended in the same turn works inside on_done", function()
-        local e = client:endpoint('"server": "http://127.0.0.1:1"', '"tokenFile": "/does/not/exist"')
+        local e = client:endpoint('"server": "http://127.0.0.1:1"', '"tokenFile": "/not/there"')
         local a, b
         a = client:start(e, { on_done = function() transport.cancel(b) end })
         b = client:start(e)
@@ -573,12 +583,32 @@ describe("http", function()
         assert.is_true(transport.body(r) == TEXT)
       end)
 
+      it("ends with what on_data returns for data that was held back", function()
+        local connection
+        local e = serve(function(_, c)
+          connection = c
+          c:send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+        end)
+        local r = client:start(e, { is_watch = true, on_data = function(record, text)
+          transport.pause(record, true)
+          return text == "b" and C.MW_ELIMIT or 0
+        end })
+        assert.is_true(client:pump(function() return r.size == 1 end))
+        connection:send("1\r\nb\r\n")
+        client:idle(0.05)
+        assert.are.equal(1, r.size)
+        transport.pause(r, false)
+        client:finish(r)
+        assert.are.equal("ELIMIT", r.err)
+        assert.are.equal(1, r.done)
+      end)
+
       it("makes the server wait", function()
         local e = serve(function(_, connection)
           connection.size = 64 * 1024 * 1024
           connection:answer(200, OK, ("x"):rep(connection.size))
         end)
-        local r = client:start(e, { on_data = function(record) transport.pause(record, true) return 0 end })
+        local r = client:start(e, { on_data = pause_self })
         assert.is_true(client:pump(function() return r.size > 0 end))
         client:idle(0.3)
         assert.is_true(peer.connections[1].socket:get_write_queue_size() > 32 * 1024 * 1024)

@@ -174,8 +174,8 @@ exec:
     end)
 
     it("no current-context", function()
-      says("kubeconfig test.yaml: there is no current-context, choose one with --context; it has: a",
-        "ENOTFOUND", "contexts: [{name: a, context: {}}]")
+      says("kubeconfig test.yaml: there is no current-context, choose one with --context; it has:"
+        .. " a", "ENOTFOUND", "contexts: [{name: a, context: {}}]")
       says("kubeconfig test.yaml: there is no current-context, choose one with --context; it has:"
         .. " none", "ENOTFOUND", "")
       says('kubeconfig test.yaml: context "a" names no cluster', "EINVAL",
@@ -230,8 +230,8 @@ exec:
       user_says("token contains a NUL", 'token: "a\\0b"')
       user_says("as-groups has control characters", 'as: me\nas-groups: ["a\\rb"]')
       user_says("as-uid, as-groups and as-user-extra need `as`, the user", "as-groups: [a]")
-      user_says("auth-provider is no longer supported by Kubernetes clients; use the exec plugin of "
-        .. "your provider", "auth-provider: {name: gcp}")
+      user_says("auth-provider is no longer supported by Kubernetes clients; use the exec plugin "
+        .. "of your provider", "auth-provider: {name: gcp}")
     end)
 
     it("exec plugins that cannot work", function()
@@ -301,8 +301,8 @@ exec:
     it("are named with ~ for the home directory", function()
       local path = write("x.yaml", config())
       local _, message = load { path = path, context = "foo" }
-      assert.are.equal('kubeconfig ~/x.yaml: context "foo" does not exist; it has: dev, other, broken',
-        message)
+      assert.are.equal('kubeconfig ~/x.yaml: context "foo" does not exist; it has: dev, other, '
+        .. "broken", message)
       assert.are.equal('kubeconfig ~/x.yaml, context "dev"', str(load { path = path }.origin))
     end)
 
@@ -362,13 +362,14 @@ users: [{name: u, user: {token: from-two, as: from-two}}]
 
     it("that are missing everywhere lead to one sentence with the three ways", function()
       local _, message, code = load()
-      assert.are.equal("no cluster is configured: name a file with --kubeconfig or KUBECONFIG (there "
-        .. "is no ~/.kube/config), or run inside a cluster", message)
+      assert.are.equal("no cluster is configured: name a file with --kubeconfig or KUBECONFIG "
+        .. "(there is no ~/.kube/config), or run inside a cluster", message)
       assert.are.equal("ENOTFOUND", code)
       setenv("KUBECONFIG", "/dev/null")
       _, message = load()
-      assert.are.equal("no cluster is configured: KUBECONFIG names /dev/null, which does not exist or "
-        .. "is empty; name a file with --kubeconfig or KUBECONFIG, or run inside a cluster", message)
+      assert.are.equal("no cluster is configured: KUBECONFIG names /dev/null, which does not exist "
+        .. "or is empty; name a file with --kubeconfig or KUBECONFIG, or run inside a cluster",
+        message)
     end)
 
     it("of a pod give server, token, CA and namespace", function()

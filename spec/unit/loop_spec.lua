@@ -53,7 +53,7 @@ describe("loop", function()
       for i = 1, 100 do assert.are.equal(i, seen[i]) end
     end)
 
-    it("runs a call that was posted by a posted call in the next turn, not in the same one", function()
+    it("runs a call that was posted by a posted call in the next turn, not in the same", function()
       local runs = 0
       local cb
       cb = callback(function()

@@ -1,0 +1,296 @@
+-- Listers, stores and indexes as a script reads them: real binary, real HTTP, leak check on.
+local cleanup = require "spec.support.cleanup"
+local rig = require "spec.support.script_rig"
+
+local synced = [[
+  local stop = kube.stop_channel()
+  local factory = kube.shared_informer_factory {}
+  local informer = factory:core():v1():pods():informer()
+  local lister = factory:core():v1():pods():lister()
+  factory:start(stop)
+  factory:wait_for_cache_sync()
+  local function names(objects)
+    local list = {}
+    for i, object in ipairs(objects) do list[i] = object.metadata.name end
+    table.sort(list)
+    return list
+  end
+]]
+
+local function three()
+  local server = rig.pods { a = { app = "web" }, b = { app = "db", node = "n2" } }
+  server:put("a", { app = "web", ns = "other", uid = "uid-other" })
+  return server
+end
+
+describe("a lister", function()
+  cleanup.install()
+
+  it("gives everything, what a selector chooses, or nothing", function() -- row 81
+    rig.run(three(), synced .. [[
+      same({ "a", "a", "b" }, names(lister:list()))
+      same({ "a", "a", "b" }, names(lister:list("")))
+      same({ "a", "a", "b" }, names(lister:list {}))
+      same({ "a", "a" }, names(lister:list("app=web")))
+      same({ "b" }, names(lister:list("app in (db,api)")))
+      same({ "a", "a" }, names(lister:list { selector = { app = "web" } }))
+      same({ "b" }, names(lister:list { selector = { matchLabels = { app = "db" } } }))
+      same({ "a", "a" }, names(lister:list { selector = {
+        matchExpressions = { { key = "app", operator = "NotIn", values = { "db" } } } } }))
+      same({ "a", "a", "b" }, names(lister:list { selector = {} }))
+      same({}, names(lister:list { selector = kube.null }))
+      same({}, names(lister:list("app=nobody")))
+      same({}, names(lister:list("nolabel")))
+      stop:close()
+    ]])
+  end)
+
+  it("keeps to a namespace when told to", function() -- row 82
+    rig.run(three(), synced .. [[
+      same({ "a", "b" }, names(lister:list { namespace = "default" }))
+      same({ "a" }, names(lister:list { namespace = "default", selector = "app=web" }))
+      same({}, names(lister:list { namespace = "nowhere" }))
+      local other = lister:namespace("other")
+      same({ "a" }, names(other:list()))
+      same({ "other/a" }, other:list_keys())
+      same({}, names(other:list("app=db")))
+      same(1, other:count())
+      same(3, lister:namespace(""):count())
+      stop:close()
+    ]])
+  end)
+
+  it("finds by key, by name within a namespace, and gives nil for a miss", function() -- row 83
+    rig.run(three(), synced .. [[
+      same("uid-a", lister:get("default/a").metadata.uid)
+      same("uid-other", lister:get("other/a").metadata.uid)
+      same("uid-other", lister:get_by_key("other/a").metadata.uid)
+      same(nil, lister:get("a"))
+      same(nil, lister:get("default/"))
+      same(nil, lister:get("/a"))
+      same(nil, lister:get("default/nobody"))
+      same(nil, lister:get(""))
+      local other = lister:namespace("other")
+      same("uid-other", other:get("a").metadata.uid)
+      same(nil, other:get("b"))
+      same(nil, other:get(""))
+      local object = other:get("a")
+      assert(rawequal(lister:get(object), object) and rawequal(other:get(object), object))
+      same(nil, other:get(lister:get("default/a")))
+      local ok, message = pcall(lister.get, lister, 5)
+      assert(not ok and tostring(message):find("get takes a key"), message)
+      stop:close()
+    ]])
+  end)
+
+  it("has keys that are namespace/name, or the name alone", function() -- rows 46, 56
+    rig.run(three(), synced .. [[
+      local keys = lister:list_keys()
+      table.sort(keys)
+      same({ "default/a", "default/b", "other/a" }, keys)
+      same({ "default/b" }, lister:list_keys("app=db"))
+      local walked = {}
+      for key in lister:keys { namespace = "default" } do walked[#walked + 1] = key end
+      table.sort(walked)
+      same({ "default/a", "default/b" }, walked)
+      same("default/b", kube.key(lister:get("default/b")))
+      same("node-1", kube.key { metadata = { name = "node-1" } })
+      same("node-1", kube.key { metadata = { name = "node-1", namespace = "" } })
+      same("x/y", kube.key { metadata = { name = "y", namespace = "x" } })
+      for _, bad in ipairs { {}, { metadata = {} }, { metadata = { namespace = "x" } } } do
+        assert(not pcall(kube.key, bad))
+      end
+      stop:close()
+    ]])
+  end)
+
+  it("iterates over what was there when it began, while the store changes", function()
+    local server = three()
+    local proc = rig.start(server, synced .. [[
+      local seen = {}
+      for pod in lister:each() do
+        if #seen == 0 then
+          print("first")
+          eventually(function() return lister:count() == 2 end)
+        end
+        seen[#seen + 1] = pod.metadata.name
+      end
+      table.sort(seen)
+      same({ "a", "a", "b" }, seen)
+      same({ "a", "b" }, names(lister:list()))
+      same({ "b" }, (function()
+        local list = {}
+        for pod in lister:each("app=db") do list[#list + 1] = pod.metadata.name end
+        return list
+      end)())
+      stop:close()
+    ]])
+    proc:wait_line("^first")
+    server:remove("a", { ns = "other" })
+    rig.finish(proc)
+  end)
+
+  it("can be read before the sync and after the stop", function() -- row 71
+    rig.run(three(), [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {}
+      local lister = factory:core():v1():pods():lister()
+      same(0, #lister:list())
+      same(nil, lister:get("default/a"))
+      same("", lister:resource_version())
+      factory:start(stop)
+      factory:wait_for_cache_sync()
+      same("103", lister:resource_version())
+      stop:close()
+      factory:shutdown()
+      same(3, #lister:list())
+      same("uid-b", lister:get("default/b").metadata.uid)
+    ]])
+  end)
+
+  it("refuses unknown options and bad selectors, with the place", function()
+    rig.run(three(), synced .. [[
+      for _, case in ipairs {
+        { { namespaces = "x" }, "no option 'namespaces' %(did you mean 'namespace'%?%)" },
+        { { selector = 5 }, "must be a string or table or null" },
+        { "app=(", "column" },
+        { { selector = { matchExpressions = { { key = "a", operator = "Near" } } } }, "operator 'Near'" },
+        { { selector = { app = 5 } }, "maps label names to strings" },
+      } do
+        for _, method in ipairs { "list", "each", "keys", "list_keys" } do
+          local ok, message = pcall(lister[method], lister, case[1])
+          assert(not ok and tostring(message):find(case[2]), method .. ": " .. tostring(message))
+        end
+      end
+      stop:close()
+    ]])
+  end)
+end)
+
+describe("an index", function()
+  cleanup.install()
+
+  it("added before the start, or later with data present, is usable at once", function() -- row 62
+    rig.run(three(), [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {}
+      local informer = factory:core():v1():pods():informer()
+      informer:add_indexers {
+        by_node = { path = "spec.nodeName" },
+        by_first = function(pod) return { pod.metadata.name:sub(1, 1) } end,
+      }
+      factory:start(stop)
+      factory:wait_for_cache_sync()
+      local store = informer:get_indexer()
+      same({ "default/a", "other/a" }, store:index_keys("by_node", "n1"))
+      same({ "default/b" }, store:index_keys("by_first", "b"))
+      informer:add_indexers { by_app = { label = "app" } }
+      same({ "default/a", "other/a" }, store:index_keys("by_app", "web"))
+      same("uid-b", store:by_index("by_app", "db")[1].metadata.uid)
+      local known = store:get_indexers()
+      table.sort(known)
+      same({ "by_app", "by_first", "by_node", "namespace" }, known)
+      same(#known, #store:index_names())
+      same({ "default/a", "default/b" }, store:index_keys("namespace", "default"))
+      stop:close()
+    ]])
+  end)
+
+  it("follows updates and deletes, and forgets values that nobody has", function() -- rows 57, 60
+    local server = three()
+    local proc = rig.start(server, synced .. [[
+      informer:add_indexers { by_app = { label = "app" } }
+      local store = informer:get_indexer()
+      local function values()
+        local list = store:list_index_func_values("by_app")
+        table.sort(list)
+        return table.concat(list, " ")
+      end
+      same("db web", values())
+      same("db web", (function(v) table.sort(v) return v end)(store:index_values("by_app")))
+      print("before")
+      eventually(function() return lister:count() == 2 end)
+      same("api web", values())
+      same({}, store:index_keys("by_app", "db"))
+      same({ "default/b" }, store:index_keys("by_app", "api"))
+      same({ "default/a" }, store:index_keys("by_app", "web"))
+      stop:close()
+    ]])
+    proc:wait_line("^before")
+    server:put("b", { app = "api" })
+    server:remove("a", { ns = "other" })
+    rig.finish(proc)
+  end)
+
+  it("may have several values per object, and finds what shares one with an object", function() -- row 58
+    rig.run(three(), synced .. [[
+      informer:add_indexers {
+        by_both = function(pod)
+          return { pod.metadata.labels.app, pod.spec.nodeName, pod.spec.nodeName }
+        end,
+        by_app_of_db = function(pod)
+          if pod.metadata.labels.app == "db" then return pod.metadata.labels.app end
+        end,
+      }
+      local store = informer:get_indexer()
+      same({ "default/b" }, store:index_keys("by_both", "n2"))
+      same({ "default/b" }, store:index_keys("by_both", "db"))
+      same({ "a", "a" }, names(store:index("by_both", store:get("other/a"))))
+      same({ "b" }, names(store:index("by_app_of_db", store:get("default/b"))))
+      same({}, names(store:index("by_app_of_db", store:get("default/a"))))
+      stop:close()
+    ]])
+  end)
+
+  it("whose name is taken or unknown is refused, and one can be removed", function() -- row 62
+    rig.run(three(), synced .. [[
+      local store = informer:get_indexer()
+      informer:add_indexers { by_app = { label = "app" } }
+      local function refused(pattern, fn, ...)
+        local ok, message = pcall(fn, ...)
+        assert(not ok and tostring(message):find(pattern), message)
+      end
+      refused("by_app", informer.add_indexers, informer,
+        { by_app = { label = "app" }, by_node = { path = "spec.nodeName" } })
+      same(2, #store:get_indexers())
+      refused("by_node", store.by_index, store, "by_node", "n1")
+      refused("by_node", store.index_keys, store, "by_node", "n1")
+      same({}, store:list_index_func_values("by_node"))
+      refused("must be a function or one of", informer.add_indexers, informer, { x = { pth = "a" } })
+      refused("given by name", informer.add_indexers, informer, { function() end })
+      refused("takes a table", informer.add_indexers, informer, "by_app")
+      informer:remove_indexer("by_app")
+      refused("by_app", store.index_keys, store, "by_app", "web")
+      refused("by_app", informer.remove_indexer, informer, "by_app")
+      refused("namespace", informer.remove_indexer, informer, "namespace")
+      informer:add_indexers { by_app = { label = "app" } }
+      same({ "default/b" }, store:index_keys("by_app", "db"))
+      stop:close()
+    ]])
+  end)
+
+  it("whose function fails is refused with data present, and else leaves the object out", function() -- row 61
+    local server = three()
+    local proc = rig.start(server, synced .. [[
+      local store = informer:get_indexer()
+      local function picky(pod)
+        if pod.metadata.name == "bad" then error("cannot") end
+        return { "all" }
+      end
+      local ok, message = pcall(informer.add_indexers, informer,
+        { fails = function() error("never works") end })
+      assert(not ok and tostring(message):find("never works"), message)
+      informer:add_indexers { picky = picky }
+      print("ready")
+      eventually(function() return lister:get("default/good") end)
+      assert(lister:get("default/bad"))
+      same({ "default/a", "default/b", "default/good", "other/a" }, store:index_keys("picky", "all"))
+      same(1, informer:stats().index_failures)
+      stop:close()
+    ]])
+    proc:wait_line("^ready")
+    server:put("bad")
+    server:put("good")
+    rig.finish(proc)
+  end)
+end)

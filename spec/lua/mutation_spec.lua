@@ -1,0 +1,51 @@
+-- MOONWATCH_MUTATION_DETECTOR: who changes a cached object is told so.
+local cleanup = require "spec.support.cleanup"
+local rig = require "spec.support.script_rig"
+
+local function count(text, pattern)
+  local _, n = text:gsub(pattern, "")
+  return n
+end
+
+local changed = '"level":"error","msg":"a cached object was changed[^"]*","key":"%s","path":"%s"'
+
+describe("the mutation detector", function()
+  cleanup.install()
+
+  local source = [[
+    local stop = kube.stop_channel()
+    local factory = kube.shared_informer_factory {}
+    local lister = factory:core():v1():pods():lister()
+    factory:start(stop)
+    factory:wait_for_cache_sync()
+    local pod = lister:get("default/a")
+    local mine = kube.copy(lister:get("default/b"))
+    mine.metadata.labels.app = "changed"
+    pod.metadata.labels.app = "changed"
+    pod.spec.extra = true
+    kube.sleep(SECONDS)
+    stop:close()
+  ]]
+
+  it("logs each changed place of a cached object once, and no copy", function() -- row 78
+    local _, log = rig.run(rig.pods { a = {}, b = {} }, (source:gsub("SECONDS", "2.3")),
+      { env = { MOONWATCH_MUTATION_DETECTOR = "1" } })
+    assert.are.equal(1, count(log, changed:format("default/a", "metadata%.labels%.app")), log)
+    assert.are.equal(1, count(log, changed:format("default/a", "spec%.extra")), log)
+    assert.are.equal(2, count(log, "a cached object was changed"), log)
+  end)
+
+  it("looks a last time when the script ends, and does not keep it running", function() -- row 78
+    local _, log = rig.run(rig.pods { a = {}, b = {} }, (source:gsub("SECONDS", "0")),
+      { env = { MOONWATCH_MUTATION_DETECTOR = "1" } })
+    assert.are.equal(2, count(log, "a cached object was changed"), log)
+  end)
+
+  it("is off unless it is asked for", function()
+    for _, value in ipairs { "", "0" } do
+      local _, log = rig.run(rig.pods { a = {}, b = {} }, (source:gsub("SECONDS", "0")),
+        { env = { MOONWATCH_MUTATION_DETECTOR = value } })
+      assert.are.equal(0, count(log, "a cached object was changed"), log)
+    end
+  end)
+end)
