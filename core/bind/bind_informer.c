@@ -227,12 +227,12 @@ static struct mw_backoff_config backoff_of(lua_State *L) {
   return b;
 }
 
-static void read_config(lua_State *L, struct mw_informer_config *c) {
+static void read_config(lua_State *L, struct mw_host *host, struct mw_informer_config *c) {
   struct mw_reflector_config *r = &c->reflector;
   struct mw_err err;
   struct mw_slice resource = mw_slice_str(mw_bind_opt_string(L, 1, "resource", ""));
   if (mw_resource_parse(resource, &r->resource, &err) < 0) mw_bind_raise(L, &err);
-  r->ns = mw_bind_opt_string(L, 1, "namespace", "");
+  r->ns = mw_bind_opt_string(L, 1, "namespace", mw_host_namespace(host));
   r->query = mw_bind_opt_string(L, 1, "query", NULL);
   r->metadata_only = mw_bind_opt_bool(L, 1, "metadata_only", false);
   r->backoff = backoff_of(L);
@@ -257,7 +257,7 @@ static int informer_new(lua_State *L) {
   struct mw_generation *gen = mw_generation_of(L);
   struct mw_host *host = mw_generation_host(gen);
   struct mw_informer_config config = {0};
-  read_config(L, &config);
+  read_config(L, host, &config);
   void **box = mw_bind_new_box(L, MW_INFORMER_TYPE, NULL);  // [options, box]
   lua_getfield(L, 1, "client");
   bool is_private = mw_bind_opt_bool(L, 1, "private", false);

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum { AGAIN_MAX = 160 };
+enum { AGAIN_MAX = 160, WAKE_BATCH = 64 };
 
 struct mw_source {
   atomic_uint refs;  // the informer's, the reflector's, one per post
@@ -24,7 +24,11 @@ struct mw_source {
   bool finished;                           // script thread: last is set
   struct mw_reflector_stats last;          // script thread: the counters at the end
   _Atomic(struct mw_reflector *) visible;  // what the script thread may look at
-  struct mw_reflector *reflector;          // ingest thread
+  // Ingest thread.
+  struct mw_reflector *reflector;
+  bool wake_due;     // the script thread is to be woken
+  bool wake_posted;  // at the end of this turn of the loop
+  unsigned held;     // events since the wake is due
 };
 
 struct error_report {
@@ -94,15 +98,67 @@ static void tell_stopped(void *arg) {
 
 // On the ingest thread.
 
-static void on_wake(void *ctx) { post_to_script(ctx, tell_wake); }
+static void on_wake(void *ctx) { ((struct mw_source *)ctx)->wake_due = true; }
 
-static void on_add(void *ctx, struct mw_object *o) { mw_delta_fifo_add(ctx, o); }
-static void on_update(void *ctx, struct mw_object *o) { mw_delta_fifo_update(ctx, o); }
-static void on_remove(void *ctx, struct mw_object *o) { mw_delta_fifo_delete(ctx, o); }
-static void on_resync(void *ctx) { mw_delta_fifo_resync(ctx); }
-static void on_bookmark(void *ctx, struct mw_slice rv) { mw_delta_fifo_bookmark(ctx, rv); }
+static void wake_now(struct mw_source *s) {
+  if (s->wake_due) post_to_script(s, tell_wake);
+  s->wake_due = false;
+  s->held = 0;
+}
+
+static void end_turn(void *arg) {
+  struct mw_source *s = arg;
+  s->wake_posted = false;
+  wake_now(s);
+  unref(s);
+}
+
+// Events come in bursts, and to wake a thread for each of them costs more than the event: the wake
+// waits until a batch is together or the sockets have nothing more to read.
+static void wake_soon(struct mw_source *s) {
+  if (!s->wake_due) return;
+  if (++s->held >= WAKE_BATCH) {
+    wake_now(s);
+  } else if (!s->wake_posted) {
+    s->wake_posted = true;
+    post_to_ingest(s, end_turn);
+  }
+}
+
+static void on_add(void *ctx, struct mw_object *o) {
+  struct mw_source *s = ctx;
+  mw_delta_fifo_add(s->fifo, o);
+  wake_soon(s);
+}
+
+static void on_update(void *ctx, struct mw_object *o) {
+  struct mw_source *s = ctx;
+  mw_delta_fifo_update(s->fifo, o);
+  wake_soon(s);
+}
+
+static void on_remove(void *ctx, struct mw_object *o) {
+  struct mw_source *s = ctx;
+  mw_delta_fifo_delete(s->fifo, o);
+  wake_soon(s);
+}
+
+static void on_bookmark(void *ctx, struct mw_slice rv) {
+  struct mw_source *s = ctx;
+  mw_delta_fifo_bookmark(s->fifo, rv);
+  wake_soon(s);
+}
+
+static void on_resync(void *ctx) {
+  struct mw_source *s = ctx;
+  mw_delta_fifo_resync(s->fifo);
+  wake_now(s);
+}
+
 static void on_replace(void *ctx, struct mw_object_list *all, struct mw_slice rv) {
-  mw_delta_fifo_replace(ctx, all, rv);
+  struct mw_source *s = ctx;
+  mw_delta_fifo_replace(s->fifo, all, rv);
+  wake_now(s);
 }
 
 static void on_error(void *ctx, enum mw_error_place place, const struct mw_err *err,
@@ -124,12 +180,13 @@ static void on_state(void *ctx, enum mw_reflector_state state) {
 static void on_stopped(void *ctx) {
   struct mw_source *s = ctx;
   mw_delta_fifo_close(s->fifo);
+  wake_now(s);
   post_to_script(s, tell_stopped);
 }
 
 static void start_reflector(void *arg) {
   struct mw_source *s = arg;
-  struct mw_sink sink = {on_add, on_update, on_remove, on_replace, on_resync, on_bookmark, s->fifo};
+  struct mw_sink sink = {on_add, on_update, on_remove, on_replace, on_resync, on_bookmark, s};
   struct mw_reflector_callbacks callbacks = {on_error, on_state, on_stopped, s};
   s->reflector = mw_reflector_new(s->runtime.ingest, s->runtime.http, s->endpoint, &s->config,
                                   &sink, &callbacks);

@@ -65,8 +65,8 @@ local groups = {
   },
   networking = {
     group = "networking.k8s.io",
-    v1 = "ip_addresses ingresses ingress_classes network_policies service_cid_rs",
-    v1beta1 = "ip_addresses ingresses ingress_classes service_cid_rs",
+    v1 = "ip_addresses ingresses ingress_classes network_policies service_cidrs",
+    v1beta1 = "ip_addresses ingresses ingress_classes service_cidrs",
   },
   node = {
     group = "node.k8s.io",
@@ -110,7 +110,8 @@ local groups = {
   storagemigration = {
     group = "storagemigration.k8s.io",
     v1beta1 = "storage_version_migrations",
-  },}
+  },
+}
 
 -- Groups that Kubernetes has removed, and what took their place.
 local removed = {
@@ -122,4 +123,32 @@ local removed = {
     .. "use a mutating admission webhook or policy",
 }
 
-return { groups = groups, removed = removed }
+-- What is in no namespace, whatever namespace a factory has: plurals of the API by group.
+local cluster_scoped = {
+  ["admissionregistration.k8s.io"] = "mutatingadmissionpolicies mutatingadmissionpolicybindings "
+    .. "mutatingwebhookconfigurations validatingadmissionpolicies "
+    .. "validatingadmissionpolicybindings validatingwebhookconfigurations",
+  ["apiextensions.k8s.io"] = "customresourcedefinitions",
+  ["apiregistration.k8s.io"] = "apiservices",
+  ["certificates.k8s.io"] = "certificatesigningrequests clustertrustbundles",
+  [""] = "componentstatuses namespaces nodes persistentvolumes",
+  ["flowcontrol.apiserver.k8s.io"] = "flowschemas prioritylevelconfigurations",
+  ["internal.apiserver.k8s.io"] = "storageversions",
+  ["networking.k8s.io"] = "ingressclasses ipaddresses servicecidrs",
+  ["node.k8s.io"] = "runtimeclasses",
+  ["rbac.authorization.k8s.io"] = "clusterroles clusterrolebindings",
+  ["resource.k8s.io"] = "deviceclasses devicetaintrules resourcepoolstatusrequests resourceslices",
+  ["scheduling.k8s.io"] = "priorityclasses",
+  ["storage.k8s.io"] = "csidrivers csinodes storageclasses volumeattachments "
+    .. "volumeattributesclasses",
+  ["storagemigration.k8s.io"] = "storageversionmigrations",
+}
+
+--- Whether a resource ("v1/nodes") is known to be in no namespace.
+local function is_cluster_scoped(resource)
+  local group, plural = resource:match("^(.-)/?[^/]+/([^/]+)$")
+  local plurals = cluster_scoped[group]
+  return plurals ~= nil and (" " .. plurals .. " "):find(" " .. plural .. " ", 1, true) ~= nil
+end
+
+return { groups = groups, removed = removed, is_cluster_scoped = is_cluster_scoped }

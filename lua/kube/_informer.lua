@@ -1,6 +1,7 @@
 -- The informer as a script sees it: client-go's SharedIndexInformer in snake_case.
 local core = require "kube._core"
 local errors = require "kube._error"
+local known_groups = require "kube._groups"
 local options = require "kube._options"
 local task = require "kube._task"
 
@@ -90,6 +91,7 @@ function informer.new(resource, opts, private)
   local spec = { resource = resource, private = private or type(opts.transform) == "function",
     query = query_of(opts) }
   for _, name in ipairs(copied) do spec[name] = opts[name] end
+  if known_groups.is_cluster_scoped(resource) then spec.namespace = "" end
   spec.variant = variant_of(opts)
   if type(opts.transform) == "table" then
     options.check("transform", opts.transform, { keep = "table", drop = "table" })

@@ -117,6 +117,27 @@ describe("a factory", function()
     assert.are.equal(4, server.count.stream)
   end)
 
+  it("uses the namespace of the command line, its own instead, or none where there is none", function()
+    local server = rig.pods {}
+    rig.run(server, [[
+      local stop = kube.stop_channel()
+      local function start(options, ...)
+        local factory = kube.shared_informer_factory(options)
+        for _, resource in ipairs { ... } do factory:for_resource(resource):informer() end
+        factory:start(stop)
+        assert(factory:wait_for_cache_sync())
+      end
+      start({}, "v1/pods", "v1/nodes", "rbac.authorization.k8s.io/v1/clusterroles", "apps/v1/deployments")
+      start({ namespace = "own" }, "v1/pods", "storage.k8s.io/v1/storageclasses")
+      start({ namespace = "" }, "v1/pods")
+      stop:close()
+    ]], { args = { "-n", "given" } })
+    assert.are.same({ "/api/v1/namespaces/given/pods", "/api/v1/namespaces/own/pods", "/api/v1/nodes",
+      "/api/v1/pods", "/apis/apps/v1/namespaces/given/deployments",
+      "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+      "/apis/storage.k8s.io/v1/storageclasses" }, paths(server))
+  end)
+
   it("sends field selectors and what a tweak leaves with every request", function() -- row 82
     local server = rig.pods { a = {} }
     rig.run(server, [[

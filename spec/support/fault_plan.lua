@@ -65,7 +65,7 @@ local function pick_acts(r, o)
 end
 
 --- The options of the world of a seed. Some concern the client: client_streams, page_size, budget,
---- fifo_bound, late (seconds after which a handler is added).
+--- fifo_bound, late (seconds after which a handler is added), resync.
 function fault_plan.options(seed)
   local r = fault_rand.new(seed, 1)
   local o = { seed = seed, ns = "w" .. seed }
@@ -82,6 +82,7 @@ function fault_plan.options(seed)
   o.bare_items = r:chance(0.5)
   o.late = r:int(0, 80) / 100
   o.faults = pick_acts(r, o)
+  o.resync = fault_rand.new(seed, 7):chance(0.2) and 0.2 or nil
   return o
 end
 

@@ -171,7 +171,7 @@ local function setup(world, clients)
     client = clients[world.context], namespace = world.ns, streaming = world.streaming == 1,
     backoff = { duration = 0.005, cap = 0.02, factor = 2, jitter = 1 }, short_watch = 0.05,
     page_size = world.page_size, internal_error_budget = world.budget,
-    queue_bound = world.fifo_bound or HUGE,
+    queue_bound = world.fifo_bound or HUGE, resync = world.resync, min_resync = 0.1,
   }
   world.factory, world.checkers = factory, {}
   world.informer = factory:for_resource("fault.example.com/v1/widgets"):informer()

@@ -117,7 +117,7 @@ describe("indexer", function()
     assert.equal(0, count(ix))
   end)
 
-  it("looks up raw keys: the name alone finds cluster-scoped objects only", function()
+  it("looks up raw keys: the name alone finds cluster-scoped objects only", function() -- row 83
     local ix = new()
     upsert(ix, objects.pod("", "node"))
     upsert(ix, objects.pod("ns", "pod"))
@@ -128,7 +128,7 @@ describe("indexer", function()
     assert.is_true(C.mw_indexer_get(ix, slice "") == nil)
   end)
 
-  it("remembers the version of the latest thing applied, without comparing", function()
+  it("remembers the version of the latest thing applied, without comparing", function() -- row 59
     local ix = new()
     assert.equal("", rv(ix))
     upsert(ix, objects.pod("a", "x", { rv = "10" }))
@@ -172,7 +172,7 @@ describe("indexer", function()
       return ix
     end
 
-    it("gives everything, a namespace, or what a selector matches", function()
+    it("gives everything, a namespace, or what a selector matches", function() -- row 81
       local ix = filled()
       assert.are.same({ "a/1", "a/2", "b/1", "cluster" }, list(ix))
       assert.are.same({ "a/1", "a/2" }, list(ix, "a"))
@@ -184,7 +184,7 @@ describe("indexer", function()
       assert.are.same({ "a/1", "a/2" }, list(ix, "a", ""))
     end)
 
-    it("with a selector that selects nothing is empty", function()
+    it("with a selector that selects nothing is empty", function() -- row 81
       local out, nothing = objects.list(), ffi.gc(C.mw_selector_nothing(), C.mw_selector_free)
       C.mw_indexer_list(filled(), slice "", nothing, objects.unpacker, out)
       assert.equal(0, tonumber(out.n))
@@ -286,7 +286,7 @@ describe("indexer", function()
       assert.are.same({ "a/1" }, by_index(ix, "namespace", "a"))
     end)
 
-    it("follows adds, updates and removals", function()
+    it("follows adds, updates and removals", function() -- row 60
       local ix = new()
       assert.equal(0, add_extract(ix, "node", C.MW_EXTRACT_PATH, "spec.nodeName"))
       upsert(ix, on_node("a", "1", "n1"))
@@ -304,7 +304,7 @@ describe("indexer", function()
       assert.are.same({}, by_index(ix, "node", "never"))
     end)
 
-    it("forgets a value with its last object", function()
+    it("forgets a value with its last object", function() -- row 57
       local ix = new()
       assert.equal(0, add_extract(ix, "node", C.MW_EXTRACT_PATH, "spec.nodeName"))
       local empty = stats(ix).map_bytes
@@ -317,7 +317,7 @@ describe("indexer", function()
       assert.is_true(stats(ix).map_bytes - empty < 1500, tostring(stats(ix).map_bytes))
     end)
 
-    it("holds several values per object, each once", function()
+    it("holds several values per object, each once", function() -- row 58
       local ix = new()
       assert.equal(0, add_extract(ix, "image", C.MW_EXTRACT_PATH, "images[*]"))
       local function with(name, images) return objects.pod("", name, { rest = '"images":' .. images }) end
@@ -359,7 +359,7 @@ describe("indexer", function()
       assert.are.same({ "u1" }, index_values(ix, "owner"))
     end)
 
-    it("gives the keys under a value in ascending order, however many", function()
+    it("gives the keys under a value in ascending order, however many", function() -- row 60
       local ix, expected = new(), {}
       for i = 1, 5000 do
         upsert(ix, objects.pod("a", "p" .. i))
@@ -389,7 +389,7 @@ describe("indexer", function()
       assert.are.same({}, sharing "[]")
     end)
 
-    it("that is unknown is an error, but has no values", function()
+    it("that is unknown is an error, but has no values", function() -- row 60
       local ix, out, err = new(), objects.list(), unit.err()
       local _, message, code = by_index(ix, "nope", "x")
       assert.equal(C.MW_ENOTFOUND, code)
@@ -399,7 +399,7 @@ describe("indexer", function()
       assert.are.same({}, index_values(ix, "nope"))
     end)
 
-    it("added later knows the objects that are there at once", function()
+    it("added later knows the objects that are there at once", function() -- row 62
       local ix = new()
       for i = 1, 100 do upsert(ix, on_node("a", "p" .. i, "n" .. i % 10)) end
       assert.equal(0, add_extract(ix, "node", C.MW_EXTRACT_PATH, "spec.nodeName"))
@@ -453,7 +453,7 @@ describe("indexer", function()
       free()
     end)
 
-    it("whose function fails on a write leaves the write whole and the object out", function()
+    it("whose function fails on a write leaves the write whole and the object out", function() -- row 61
       local ix, fail = new(), false
       C.mw_log_set_level(C.MW_LOG_ERROR)
       local rc, _, free = add_indexes(ix, {

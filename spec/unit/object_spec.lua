@@ -32,7 +32,7 @@ describe("object", function()
     assert.is_false(C.mw_object_deleting(o))
   end)
 
-  it("has a key without a slash when there is no namespace", function()
+  it("has a key without a slash when there is no namespace", function() -- row 46
     local o = objects.pod("", "node-1")
     assert.equal("node-1", str(C.mw_object_key(o)))
     assert.equal("", str(C.mw_object_ns(o)))
@@ -76,7 +76,7 @@ describe("object", function()
     assert.is_false(same(objects.pod("", "b", { uid = UUID }), UUID, ""))
   end)
 
-  it("refuses what cannot be stored and says why", function()
+  it("refuses what cannot be stored and says why", function() -- row 42
     local function why(json)
       local o, message = objects.make(json)
       assert.is_nil(o)
@@ -217,7 +217,7 @@ describe("key", function()
     return str(ns), str(name)
   end
 
-  it("splits at its only slash", function()
+  it("splits at its only slash", function() -- rows 46, 56
     assert.are.same({ "", "" }, { split "" })
     assert.are.same({ "", "name" }, { split "name" })
     assert.are.same({ "ns", "name" }, { split "ns/name" })
@@ -225,7 +225,7 @@ describe("key", function()
     assert.are.same({ "ns", "" }, { split "ns/" })
   end)
 
-  it("with more slashes is refused", function()
+  it("with more slashes is refused", function() -- rows 46, 56
     assert.equal(C.MW_EINVAL, split "a/b/c")
     assert.equal(C.MW_EINVAL, split "//")
   end)

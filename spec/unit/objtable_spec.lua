@@ -324,7 +324,7 @@ describe("object table", function()
       assert.equal("other", codec.get(o, "spec.nodeName"))
     end)
 
-    it("makes keys of any table with a name, and refuses others", function()
+    it("makes keys of any table with a name, and refuses others", function() -- row 46
       assert.equal("a/b", codec.object_key { metadata = { namespace = "a", name = "b" } })
       assert.equal("b", codec.object_key { metadata = { name = "b" } })
       assert.equal("b", codec.object_key { metadata = { name = "b", namespace = "" } })
@@ -482,7 +482,7 @@ describe("object table", function()
       assert.are.same({}, codec.mutations())
     end)
 
-    it("names the object and the place of each change", function()
+    it("names the object and the place of each change", function() -- row 78
       local o = pod()
       o.spec.containers[1].image = "i:2"
       o.spec.replicas = nil

@@ -39,7 +39,7 @@ describe("a reflector that watches", function()
   end)
 
   it("skips what is not of the snapshot's kind, a Table and what has no metadata", function()
-    -- rows 3, 25
+    -- rows 3, 25, 42
     local table_row = '{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"77"}}'
     new { list = { list("10", { pod("a", 1) }) }, watch = { open(
       event("ADDED", pod("n", 71, { kind = "Node" })), event("ADDED", table_row),
