@@ -295,12 +295,14 @@ describe("An informer among faults", function()
   if COUNT < ENOUGH_FOR_ALL then return end
 
   it("takes every row of the decision table", function()
-    local missing = {}
-    for name, n in pairs(sums.decisions) do
-      if n == 0 then missing[#missing + 1] = name end
+    local header = assert(io.open("core/cache/reflector.h")):read("*a")
+    local missing, rows = {}, 0
+    for name in header:gmatch("X%((%u[%u_]+), \"") do
+      rows = rows + 1
+      if (sums.decisions[name] or 0) == 0 then missing[#missing + 1] = name end
     end
     assert.are.same({}, missing)
-    assert(next(sums.decisions), "no decisions were reported")
+    assert(rows > 0, "the decision table was not found")
   end)
 
   it("plays every fault that there is, and coalesces", function()

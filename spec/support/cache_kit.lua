@@ -34,13 +34,7 @@ function kit.parse(text)
   return ffi.gc(o, C.mw_object_unref)
 end
 
---- A pod; more: { ns, uid, app (a label), node (spec.nodeName) }.
-function kit.pod(name, rv, more)
-  more = more or {}
-  return ('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s","namespace":"%s","uid":"%s",' ..
-    '"resourceVersion":"%s","labels":{"app":"%s"}},"spec":{"nodeName":"%s"}}'):format(name,
-    more.ns or "default", more.uid or "uid-" .. name, rv, more.app or "web", more.node or "n1")
-end
+kit.pod = require "spec.support.pod"
 
 function kit.object(name, rv, more) return kit.parse(kit.pod(name, rv, more)) end
 

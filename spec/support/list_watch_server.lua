@@ -8,7 +8,7 @@
 --   server:fail("list", answer)          -- the next list gets this answer instead
 --   server:mute()                        -- answers lists and keeps watches silent from now on
 jit.off(true, true)
-local kit = require "spec.support.cache_kit"
+local pod = require "spec.support.pod"
 local script_server = require "spec.support.script_server"
 
 local list_watch_server = {}
@@ -34,7 +34,7 @@ local function wants(request, object)
   return (not ns or ns == object.more.ns) and (not app or app == object.more.app)
 end
 
-local function json(object, rv) return kit.pod(object.name, rv or object.rv, object.more) end
+local function json(object, rv) return pod(object.name, rv or object.rv, object.more) end
 
 function Server:matching(request)
   local found = {}
