@@ -2,8 +2,10 @@
 // One buffer per call, one write per line, so lines of two threads never mix.
 #include "base/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-enum { LINE_LIMIT = 16 * 1024, STATUS_LIMIT = 256 };
+enum { VALUE_LIMIT = 4 * 1024, LINE_LIMIT = 1024 * 1024, STATUS_LIMIT = 256 };
 
 static atomic_int current_level = MW_LOG_INFO;
 static atomic_bool as_json;
@@ -46,22 +48,43 @@ static void put(struct mw_buf *b, const char *p, size_t n) {
 
 static void puts_(struct mw_buf *b, const char *s) { put(b, s, strlen(s)); }
 
-static void put_json_string(struct mw_buf *b, struct mw_slice s) {
-  put(b, "\"", 1);
-  size_t start = 0;
-  for (size_t i = 0; i < s.n; i++) {
-    unsigned char c = (unsigned char)s.p[i];
-    if (c >= 0x20 && c != '"' && c != '\\') continue;
-    put(b, s.p + start, i - start);
-    char esc[8];
-    int n = c == '"' || c == '\\' ? snprintf(esc, sizeof esc, "\\%c", c)
-            : c == '\n'           ? snprintf(esc, sizeof esc, "\\n")
-                                  : snprintf(esc, sizeof esc, "\\u%04x", c);
-    put(b, esc, (size_t)n);
-    start = i + 1;
+// The length of the UTF-8 sequence at p, 0 when it is none. Overlong forms pass: a log is no
+// parser.
+static size_t sequence_at(const char *p, size_t n) {
+  unsigned char lead = (unsigned char)p[0];
+  size_t len = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  if (lead > 0xF4 || len > n) return 0;
+  for (size_t i = 1; i < len; i++) {
+    if (((unsigned char)p[i] & 0xC0) != 0x80) return 0;
   }
-  put(b, s.p + start, s.n - start);
+  return len;
+}
+
+static void put_escaped(struct mw_buf *b, unsigned char c) {
+  char esc[8];
+  int n = c == '"' || c == '\\' ? snprintf(esc, sizeof esc, "\\%c", c)
+          : c == '\n'           ? snprintf(esc, sizeof esc, "\\n")
+          : c >= 0x80           ? snprintf(esc, sizeof esc, "\\ufffd")
+                                : snprintf(esc, sizeof esc, "\\u%04x", c);
+  put(b, esc, (size_t)n);
+}
+
+static void put_json_string(struct mw_buf *b, struct mw_slice s) {
+  bool cut = s.n > VALUE_LIMIT;
+  if (cut) s.n = VALUE_LIMIT;
   put(b, "\"", 1);
+  for (size_t i = 0; i < s.n;) {
+    unsigned char c = (unsigned char)s.p[i];
+    size_t len = sequence_at(s.p + i, s.n - i);
+    if (len == 0 || c < 0x20 || c == '"' || c == '\\') {
+      put_escaped(b, c);
+      i++;
+    } else {
+      put(b, s.p + i, len);
+      i += len;
+    }
+  }
+  puts_(b, cut ? "...\"" : "\"");
 }
 
 static void put_value(struct mw_buf *b, const struct mw_log_field *f, bool json) {
@@ -153,12 +176,18 @@ static void format_text(struct mw_buf *b, enum mw_log_level level, const char *m
   }
 }
 
+// A slow reader of our stderr holds us up for a second at most; then the line is lost.
 static void write_all(const char *p, size_t n) {
   while (n > 0) {
     ssize_t w = write(STDERR_FILENO, p, n);
-    if (w <= 0) return;  // nowhere left to complain
-    p += w;
-    n -= (size_t)w;
+    if (w > 0) {
+      p += w;
+      n -= (size_t)w;
+      continue;
+    }
+    if (w < 0 && errno == EINTR) continue;
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (w == 0 || errno != EAGAIN || poll(&out, 1, 1000) <= 0) return;
   }
 }
 
@@ -167,7 +196,8 @@ void mw_log_fields(enum mw_log_level level, const char *message, const struct mw
   struct mw_buf b;
   mw_buf_init(&b, LINE_LIMIT);
   bool json = atomic_load(&as_json);
-  if (on_terminal) puts_(&b, "\r\033[K");
+  bool pretty = on_terminal && !json;
+  if (pretty) puts_(&b, "\r\033[K");
   if (json) {
     format_json(&b, level, message, fields, count);
   } else {
@@ -176,7 +206,7 @@ void mw_log_fields(enum mw_log_level level, const char *message, const struct mw
   b.limit = LINE_LIMIT + STATUS_LIMIT + 1;
   put(&b, "\n", 1);
   pthread_mutex_lock(&out_lock);
-  if (on_terminal) puts_(&b, status_line);
+  if (pretty) puts_(&b, status_line);
   write_all(b.p, b.n);
   pthread_mutex_unlock(&out_lock);
   mw_buf_deinit(&b);

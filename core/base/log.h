@@ -3,7 +3,8 @@
 //
 //   mw_log(MW_LOG_WARN, "watch ended", MW_STR("resource", res), MW_INT("events", n));
 //
-// Fields are evaluated only when the level is on. Values are copied before the call returns.
+// Fields are evaluated only when the level is on. Values are copied before the call returns; a text
+// longer than 4 KiB is cut, and what is not UTF-8 becomes U+FFFD, so that a line is always whole.
 #pragma once
 
 #include <stdbool.h>
@@ -43,9 +44,10 @@ void mw_log_status(const char *line);
 
 #define mw_log(level, message, ...)                                            \
   do {                                                                         \
-    if (mw_log_on(level)) {                                                    \
+    enum mw_log_level mw_level_ = (level);                                     \
+    if (mw_log_on(mw_level_)) {                                                \
       const struct mw_log_field mw_fields_[] = {{.key = NULL}, ##__VA_ARGS__}; \
-      mw_log_fields((level), (message), mw_fields_ + 1,                        \
+      mw_log_fields(mw_level_, (message), mw_fields_ + 1,                      \
                     sizeof mw_fields_ / sizeof mw_fields_[0] - 1);             \
     }                                                                          \
   } while (0)

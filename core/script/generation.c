@@ -52,11 +52,13 @@ struct mw_generation {
   size_t active;            // owned and not passive, in either list
   bool stopping, finish_posted;
   struct mw_timer *grace;
+  struct mw_timer *linger;  // running: tasks may still end by themselves
   mw_loop_cb done;
   void *done_ctx;
 };
 
 static char registry_key;
+static const double linger_seconds = 0.25;
 
 static void list_init(struct mw_owned *head) { head->prev = head->next = head; }
 
@@ -75,8 +77,11 @@ static void list_del(struct mw_owned *o) {
 
 static bool list_empty(const struct mw_owned *head) { return head->next == head; }
 
+static void post_finish(struct mw_generation *g);
+
 static void on_idle(void *arg) {
   struct mw_generation *g = arg;
+  if (g->stopping) post_finish(g);
   mw_host_poke(g->host);
 }
 
@@ -159,25 +164,34 @@ int mw_generation_park(struct mw_generation *g, struct lua_State *L, const char 
   return mw_task_await(L, t, NULL, NULL);
 }
 
-static void run_function(struct mw_generation *g, int *ref) {
+static bool run_function(struct mw_generation *g, int *ref) {
   struct mw_err err;
   mw_luaref_push(g->L, *ref);
   mw_luaref_drop(g->L, ref);
-  if (mw_script_call(g->L, 0, 0, &err) < 0) mw_host_failed(g->host, err.message);
+  if (mw_script_call(g->L, 0, 0, &err) == 0) return true;
+  mw_host_failed(g->host, err.message);
+  return false;
+}
+
+// Runs what was deferred; false when a function failed, and the rest waits for the stop to drop it.
+static bool run_deferred(struct mw_generation *g) {
+  for (size_t i = 0; i < g->deferred_count; i++) {
+    struct deferred d = g->deferred[i];
+    g->deferred[i] = (struct deferred){NULL, NULL, MW_LUAREF_NONE};
+    if (d.cb != NULL) {
+      d.cb(d.ctx);
+    } else if (!run_function(g, &d.ref)) {
+      return false;
+    }
+  }
+  g->deferred_count = 0;
+  return true;
 }
 
 void mw_generation_commit(struct mw_generation *g) {
   assert(g->loading);
   g->loading = false;
-  for (size_t i = 0; i < g->deferred_count; i++) {
-    struct deferred *d = &g->deferred[i];
-    if (d->cb != NULL) {
-      d->cb(d->ctx);
-    } else {
-      run_function(g, &d->ref);
-    }
-  }
-  g->deferred_count = 0;
+  if (!run_deferred(g)) return;
   struct mw_task *t = g->parked;
   g->parked = NULL;
   if (t == NULL) return;
@@ -218,8 +232,6 @@ void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L) {
   }
   g->on_stop[g->on_stop_count++] = mw_luaref_take(L);
 }
-
-static void post_finish(struct mw_generation *g);
 
 void mw_generation_own(struct mw_generation *g, struct mw_owned *o) {
   list_add(&g->owned, o);
@@ -269,6 +281,7 @@ static void close_owned(struct mw_generation *g) {
 // The last that happens here: done may free the generation.
 static void end_stop(struct mw_generation *g) {
   mw_timer_cancel(&g->grace);
+  mw_timer_cancel(&g->linger);
   mw_loop_cb done = g->done;
   g->done = NULL;
   lua_gc(g->L, LUA_GCCOLLECT, 0);
@@ -281,6 +294,7 @@ static void finish(void *arg) {
   if (g->done == NULL) return;
   close_owned(g);
   if (mw_sched_task_count(g->sched) > 0) {
+    if (g->linger != NULL) return;  // on_idle or the end of the timer calls again
     mw_sched_cancel_all(g->sched, NULL);
     post_finish(g);
   } else if (!mw_sched_is_quiet(g->sched)) {
@@ -294,6 +308,12 @@ static void post_finish(struct mw_generation *g) {
   if (g->finish_posted) return;
   g->finish_posted = true;
   mw_loop_post(g->loop, finish, g);
+}
+
+static void on_linger_over(void *arg) {
+  struct mw_generation *g = arg;
+  g->linger = NULL;
+  post_finish(g);
 }
 
 static void on_grace_over(void *arg) {
@@ -324,8 +344,10 @@ void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, 
   g->done = done;
   g->done_ctx = ctx;
   g->grace = mw_timer_start(g->loop, grace, on_grace_over, g);
+  // What waits for a stop channel or for an informer to come to rest ends by itself, and runs the
+  // lines behind its wait; whoever else is still there after that is cancelled.
+  g->linger = mw_timer_start(g->loop, linger_seconds, on_linger_over, g);
   run_on_stop(g);
-  mw_sched_cancel_all(g->sched, NULL);
   drop_deferred(g);
   close_owned(g);
   post_finish(g);

@@ -68,7 +68,8 @@ struct mw_signal *mw_generation_signal(struct mw_generation *g);
 // begins to stop.
 void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L);
 
-// Cancels the tasks, closes what is owned; done is called from the loop when all is gone, or after
+// Closes stop channels and what is owned, gives tasks a moment to end by themselves and cancels
+// those that do not; done is called from the loop when all is gone, or after
 // grace seconds with a log line about what is left. (A cancelled task cannot await any more, so it
 // ends within its time slice.)
 void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx);

@@ -94,9 +94,9 @@ void mw_host_failed(struct mw_host *h, const char *report) {
 static void look(void *arg) {
   struct mw_host *h = arg;
   h->poked = false;
+  if (h->generation != NULL) mw_generation_changed(h->generation);
   if (!h->running) return;
   mw_progress_look(h->progress);
-  mw_generation_changed(h->generation);
   if (mw_generation_is_busy(h->generation) || h->shutdown) return;
   mw_log(MW_LOG_INFO, "nothing left to run");
   mw_host_shutdown(h, MW_EXIT_OK);

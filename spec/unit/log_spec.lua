@@ -1,0 +1,28 @@
+local unit = require "spec.support.unit"
+local cjson = require "cjson"
+local run = require "spec.support.run"
+
+describe("a log line", function()
+  it("is whole JSON whatever is in it, cut where a text is too long", function()
+    local result = run.run_script([[
+      log.warn(("x"):rep(100000), { long = ("y"):rep(100000), bad = "a\255b", quote = "\"\\\n", n = 1.5 })
+    ]], { timeout = 10, args = { "--log-format", "json" } })
+    local found
+    for line in result.stderr:gmatch("[^\n]+") do
+      local fields = cjson.decode(line)
+      if fields.level == "warn" then found = fields end
+    end
+    assert.are.equal(4096 + 3, #found.msg)
+    assert.are.equal(4096 + 3, #found.long)
+    assert.are.equal("a\239\191\189b", found.bad)
+    assert.are.equal("\"\\\n", found.quote)
+    assert.are.equal(1.5, found.n)
+  end)
+
+  it("is not written below the level that is on", function()
+    unit.C.mw_log_set_level(unit.C.MW_LOG_WARN)
+    assert.is_false(unit.C.mw_log_on(unit.C.MW_LOG_INFO))
+    assert.is_true(unit.C.mw_log_on(unit.C.MW_LOG_ERROR))
+    unit.C.mw_log_set_level(unit.C.MW_LOG_INFO)
+  end)
+end)
