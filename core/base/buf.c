@@ -53,9 +53,3 @@ int mw_buf_printf(struct mw_buf *b, const char *fmt, ...) {
   b->n += (size_t)n;
   return 0;
 }
-
-void mw_buf_consume(struct mw_buf *b, size_t n) {
-  if (n == 0) return;
-  memmove(b->p, b->p + n, b->n - n + 1);
-  b->n -= n;
-}

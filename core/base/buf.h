@@ -23,8 +23,6 @@ int mw_buf_printf(struct mw_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), warn_unused_result));
 // Makes room for n more bytes at b->p + b->n; the caller then raises b->n itself.
 int mw_buf_reserve(struct mw_buf *b, size_t n) __attribute__((warn_unused_result));
-// Drops the first n bytes.
-void mw_buf_consume(struct mw_buf *b, size_t n);
 
 static inline struct mw_slice mw_buf_slice(const struct mw_buf *b) {
   return (struct mw_slice){b->p, b->n};

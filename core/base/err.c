@@ -8,8 +8,8 @@ const char *mw_err_name(int code) {
   switch (code) {
     case MW_OK:
       return "OK";
-#define X(name, number, text, retryable) \
-  case number:                           \
+#define X(name, number, text) \
+  case number:                \
     return #name;
       MW_ERR_MAP(X)
 #undef X
@@ -22,25 +22,13 @@ const char *mw_err_text(int code) {
   switch (code) {
     case MW_OK:
       return "ok";
-#define X(name, number, text, retryable) \
-  case number:                           \
+#define X(name, number, text) \
+  case number:                \
     return text;
       MW_ERR_MAP(X)
 #undef X
     default:
       return "unknown error";
-  }
-}
-
-bool mw_err_retryable(int code) {
-  switch (code) {
-#define X(name, number, text, retryable) \
-  case number:                           \
-    return retryable;
-    MW_ERR_MAP(X)
-#undef X
-    default:
-      return false;
   }
 }
 

@@ -6,36 +6,35 @@
 #pragma once
 
 #include <stdarg.h>
-#include <stdbool.h>
 
-// name, number, text, retryable. The same table feeds the Lua constants (kube.err codes).
-#define MW_ERR_MAP(X)                                                       \
-  X(EINVAL, -1, "invalid argument", false)                                  \
-  X(EPARSE, -2, "malformed input", false)                                   \
-  X(ELIMIT, -3, "a size or depth limit was exceeded", false)                \
-  X(ENOTFOUND, -4, "not found", false)                                      \
-  X(EEXIST, -5, "already exists", false)                                    \
-  X(ESTATE, -6, "not possible in this state", false)                        \
-  X(ECLOSED, -7, "closed", false)                                           \
-  X(ECANCELLED, -8, "cancelled", false)                                     \
-  X(ETIMEOUT, -9, "timed out", true)                                        \
-  X(EREFUSED, -10, "connection refused", true)                              \
-  X(EEOF, -11, "the connection ended early", true)                          \
-  X(ECONNECT, -12, "could not connect", true)                               \
-  X(ETLS, -13, "TLS verification or handshake failed", false)               \
-  X(EAUTH, -14, "no usable credentials", true)                              \
-  X(EHTTP, -15, "the server answered with an error", true)                  \
-  X(EEXPIRED, -16, "the resource version has expired (410)", true)          \
-  X(ETOOLARGERV, -17, "the resource version is ahead of the server", true)  \
-  X(ETHROTTLED, -18, "the server asks for fewer requests (429)", true)      \
-  X(EINTERNAL, -19, "internal error", true)                                 \
-  X(ESHORTWATCH, -20, "the watch ended at once and without an event", true) \
-  X(ESCRIPT, -21, "error in a script", false)                               \
-  X(EIO, -22, "input/output error", true)
+// name, number, text.
+#define MW_ERR_MAP(X)                                                 \
+  X(EINVAL, -1, "invalid argument")                                   \
+  X(EPARSE, -2, "malformed input")                                    \
+  X(ELIMIT, -3, "a size or depth limit was exceeded")                 \
+  X(ENOTFOUND, -4, "not found")                                       \
+  X(EEXIST, -5, "already exists")                                     \
+  X(ESTATE, -6, "not possible in this state")                         \
+  X(ECLOSED, -7, "closed")                                            \
+  X(ECANCELLED, -8, "cancelled")                                      \
+  X(ETIMEOUT, -9, "timed out")                                        \
+  X(EREFUSED, -10, "connection refused")                              \
+  X(EEOF, -11, "the connection ended early")                          \
+  X(ECONNECT, -12, "could not connect")                               \
+  X(ETLS, -13, "TLS verification or handshake failed")                \
+  X(EAUTH, -14, "no usable credentials")                              \
+  X(EHTTP, -15, "the server answered with an error")                  \
+  X(EEXPIRED, -16, "the resource version has expired (410)")          \
+  X(ETOOLARGERV, -17, "the resource version is ahead of the server")  \
+  X(ETHROTTLED, -18, "the server asks for fewer requests (429)")      \
+  X(EINTERNAL, -19, "internal error")                                 \
+  X(ESHORTWATCH, -20, "the watch ended at once and without an event") \
+  X(ESCRIPT, -21, "error in a script")                                \
+  X(EIO, -22, "input/output error")
 
 enum mw_errno {
   MW_OK = 0,
-#define X(name, number, text, retryable) MW_##name = number,
+#define X(name, number, text) MW_##name = number,
   MW_ERR_MAP(X)
 #undef X
 };
@@ -51,7 +50,6 @@ struct mw_err {
 // "EEXPIRED" and its text; never NULL, also for unknown codes.
 const char *mw_err_name(int code);
 const char *mw_err_text(int code);
-bool mw_err_retryable(int code);
 
 // Fill *err (may be NULL) and return `code`, so that `return mw_err_set(err, ...)` reads well.
 // A message longer than the buffer is cut at a UTF-8 boundary.

@@ -60,8 +60,7 @@ struct mw_sched {
   struct mw_task *tasks;
   struct mw_task *current;
   unsigned count;
-  int depth;  // of run on the C stack
-  uint64_t failures;
+  int depth;                  // of run on the C stack
   struct mw_nesting nesting;  // outside of tasks
   struct thread pool[POOL_MAX];
   int pooled;
@@ -198,7 +197,6 @@ static const char *push_report(struct mw_task *t, bool *cancelled) {
 static void end_task(struct mw_task *t, const char *report, bool cancelled) {
   struct mw_sched *s = t->sched;
   unlink_task(t);
-  if (report != NULL && !cancelled) s->failures++;
   if (t->end != NULL) t->end(t->ctx, t->thread.co, report, cancelled);
   thread_put(s, &t->thread, report == NULL);
   mw_live_add(MW_LIVE_TASK, -1);
@@ -265,8 +263,6 @@ struct mw_task *mw_task_current(struct lua_State *L) {
   struct mw_sched *s = mw_sched_of(L);
   return s != NULL ? s->current : NULL;
 }
-
-const char *mw_task_name(const struct mw_task *t) { return t->name; }
 
 // Where the script is: the innermost Lua frame that is not part of lua/kube.
 static void push_position(lua_State *L) {
@@ -359,8 +355,6 @@ void mw_sched_cancel_all(struct mw_sched *s, const struct mw_task *except) {
 }
 
 unsigned mw_sched_task_count(const struct mw_sched *s) { return s->count; }
-
-uint64_t mw_sched_failures(const struct mw_sched *s) { return s->failures; }
 
 void mw_sched_on_idle(struct mw_sched *s, mw_loop_cb idle, void *ctx) {
   s->idle = idle;

@@ -49,7 +49,6 @@ struct mw_task *mw_task_start(struct mw_sched *s, struct lua_State *from, int na
 // The task that runs now, also in a coroutine that it made; NULL outside of tasks (an index
 // function called by the loop...). That it may await is mw_task_check's business.
 struct mw_task *mw_task_current(struct lua_State *L);
-const char *mw_task_name(const struct mw_task *t);
 
 // For await functions. Checks that L may await now: raises a sentence that names `what` and says
 // what to do instead otherwise; returns NULL, with `false, cancelled` pushed, when the task is
@@ -69,8 +68,6 @@ void mw_task_push_cancelled(struct lua_State *L);
 // Cancels every task but `except` (may be NULL).
 void mw_sched_cancel_all(struct mw_sched *s, const struct mw_task *except);
 unsigned mw_sched_task_count(const struct mw_sched *s);
-// Tasks that ended with an error other than their cancellation.
-uint64_t mw_sched_failures(const struct mw_sched *s);
 // Called from the loop when the last task ended.
 void mw_sched_on_idle(struct mw_sched *s, mw_loop_cb idle, void *ctx);
 // No task, and no call of idle under way.
