@@ -220,3 +220,10 @@ void mw_log_status(const char *line) {
   write_all(status_line, strlen(status_line));
   pthread_mutex_unlock(&out_lock);
 }
+
+void mw_log_hide_status(void) {
+  if (!on_terminal) return;
+  pthread_mutex_lock(&out_lock);
+  if (status_line[0] != '\0') write_all("\r\033[K", 4);
+  pthread_mutex_unlock(&out_lock);
+}

@@ -41,6 +41,8 @@ void mw_log_fields(enum mw_log_level level, const char *message, const struct mw
 // A line that stays at the bottom of a terminal and is redrawn (progress). NULL clears it.
 // Does nothing when stderr is not a terminal or the format is JSON.
 void mw_log_status(const char *line);
+// Takes the line away until it is drawn again, so that something else can be printed there.
+void mw_log_hide_status(void);
 
 #define mw_log(level, message, ...)                                            \
   do {                                                                         \

@@ -125,9 +125,18 @@ static int get_level(lua_State *L) {
   return 1;
 }
 
+static int hide_status(lua_State *L) {
+  (void)L;
+  mw_log_hide_status();
+  return 0;
+}
+
 void mw_bind_log(struct lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"write", write_line}, {"set_level", set_level}, {"level", get_level}, {NULL, NULL}};
-  lua_createtable(L, 0, 3);
+  static const luaL_Reg functions[] = {{"write", write_line},
+                                       {"set_level", set_level},
+                                       {"level", get_level},
+                                       {"hide_status", hide_status},
+                                       {NULL, NULL}};
+  lua_createtable(L, 0, 4);
   luaL_register(L, NULL, functions);
 }

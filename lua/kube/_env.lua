@@ -4,29 +4,10 @@ local host = ...
 
 local error, ipairs, load, pairs = error, ipairs, load, pairs
 local select, setmetatable, tostring, type = select, setmetatable, tostring, type
-local concat, sort = table.concat, table.sort
+local concat = table.concat
 local stdout, open = io.stdout, io.open
-
---- The name in `names` that is closest to `name`, or nil when none is close.
-local function closest(name, names)
-  local best, best_distance = nil, math.min(3, math.floor(#name / 2) + 1)
-  for _, candidate in ipairs(names) do
-    local previous = {}
-    for j = 0, #candidate do previous[j] = j end
-    for i = 1, #name do
-      local row = { [0] = i }
-      for j = 1, #candidate do
-        local cost = name:byte(i) == candidate:byte(j) and 0 or 1
-        row[j] = math.min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + cost)
-      end
-      previous = row
-    end
-    if previous[#candidate] < best_distance then
-      best, best_distance = candidate, previous[#candidate]
-    end
-  end
-  return best
-end
+local nearest = require("kube._options").nearest
+local hide_status = require("kube._core").log.hide_status
 
 -- Coroutines. An await yields a private tag, which every resume in between hands on upwards, and
 -- the answer comes down the same way; so a generator may await. A task's own stack looks like the
@@ -144,6 +125,7 @@ local replaced = {
   print = function(...)
     local parts = {}
     for i = 1, select("#", ...) do parts[i] = tostring((select(i, ...))) end
+    hide_status()
     local ok, message = stdout:write(concat(parts, "\t"), "\n")
     if ok then ok, message = stdout:flush() end
     if not ok then error("print: " .. message, 2) end
@@ -179,10 +161,9 @@ local function undefined(_, name)
     provided.log = require("kube").log
     return provided.log
   end
-  local names = { "kube", "log" }
-  for known in pairs(_G) do names[#names + 1] = known end
-  sort(names)
-  local near = closest(tostring(name), names)
+  local names = { kube = true, log = true }
+  for known in pairs(_G) do names[known] = true end
+  local near = nearest(tostring(name), names)
   error(("undefined variable '%s'%s"):format(tostring(name),
     near and ("; did you mean '%s'?"):format(near) or ""), 2)
 end
