@@ -17,7 +17,7 @@ enum {
   FIRST_ROOM = 16 * 1024,      // for samples at the start; grows to DICT_MAX
   SAMPLE_MAX = 12 * 1024,      // of a larger object only the beginning
   GOOD_RATIO = 8,              // what packs this well teaches nothing
-  ACCELERATION = 4,            // a third faster than 1 and 5 % larger
+  ACCELERATION = 4,            // a third faster than 1, 5 to 10 % larger
   RAW_MAX = 64 * 1024 * 1024,  // more is damage
   SLOTS = 4,                   // dictionaries an unpacker keeps at hand
   KEEP_MAX = 1024 * 1024,      // output room that outlives a large object

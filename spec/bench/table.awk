@@ -34,7 +34,8 @@ function row(label, value, unit, base, what, limit,    ratio, verdict, target) {
     if (!verdict) missed++
     verdict = verdict ? "ok" : "MISSED"
   }
-  printf "  %-36s %10s %-6s %10s %7s  %-10s %s\n", label, number(value), unit, number(base), ratio, target, verdict
+  printf "  %-36s %10s %-6s %10s %7s  %-10s %s\n", label, number(value), unit, number(base), ratio, \
+    target, verdict
 }
 
 function pods(kind, count,    f, idle, avg, wall, cpu, steady, peak, per, storm, floor_cpu) {
@@ -49,8 +50,8 @@ function pods(kind, count,    f, idle, avg, wall, cpu, steady, peak, per, storm,
   bytes_per[f] = per
   cpu_per[f] = cpu
   head(count " " kind " pods of " int(avg) " B")
-  printf "  floors, us a pod: memcpy %.2f, socket %.2f, TLS %.2f\n", median(f, "memcpy.wall") / count * 1e6, \
-    median(f, "tcp.wall") / count * 1e6, median(f, "tls.wall") / count * 1e6
+  printf "  floors, us a pod: memcpy %.2f, socket %.2f, TLS %.2f\n", \
+    median(f, "memcpy.wall") / count * 1e6, median(f, "tcp.wall") / count * 1e6, median(f, "tls.wall") / count * 1e6
   row("sync", wall, "s", median(f, "tls.wall"), "x", 2)
   row("sync", count / wall, "pods/s", count / median(f, "tls.wall"))
   floor_cpu = median(f, "tls.cpu") / count * 1e6
@@ -67,31 +68,36 @@ function pods(kind, count,    f, idle, avg, wall, cpu, steady, peak, per, storm,
   row("event to handler, p50", median(f, "p50_us"), "us", median(f, "rated.p50_us"))
   row("event to handler, p99", median(f, "p99_us"), "us", median(f, "rated.p99_us"))
   row("lister get, warm", median(f, "get_warm_us"), "us", "", "<=", 0.5)
-  row("lister get, cold, one field", median(f, "get_cold_us"), "us", median(f, "memcpy.pod_us"), "<=", 4)
+  row("lister get, cold, one field", median(f, "get_cold_us"), "us", median(f, "memcpy.pod_us"), \
+    "<=", 4)
   row("lister list, an object", median(f, "list_us"), "us", median(f, "memcpy.pod_us"))
 }
 
 function growth(kind, small, large) {
-  row(kind ", CPU a pod, " large " against " small, cpu_per[kind "-" large] / cpu_per[kind "-" small], "", "", "<=", 1.15)
+  row(kind ", CPU a pod", cpu_per[kind "-" large] / cpu_per[kind "-" small], "", "", "<=", 1.15)
   row(kind ", RSS a pod", bytes_per[kind "-" large] / bytes_per[kind "-" small], "", "", "<=", 1.15)
 }
 
 END {
   head("start")
-  row("exec to synced", median("start", "ready.wall") * 1000, "ms", median("start", "floor.ready.wall") * 1000, "<=", 15)
-  row("CPU of that", median("start", "ready.cpu") * 1000, "ms", median("start", "floor.ready.cpu") * 1000)
-  row("idle RSS", median("start", "idle.end.rss") / 1024, "MB", median("start", "floor.ready.rss") / 1024)
+  row("exec to synced", median("start", "ready.wall") * 1000, "ms", \
+    median("start", "floor.ready.wall") * 1000, "<=", 15)
+  row("CPU of that", median("start", "ready.cpu") * 1000, "ms", \
+    median("start", "floor.ready.cpu") * 1000)
+  row("idle RSS", median("start", "idle.end.rss") / 1024, "MB", \
+    median("start", "floor.ready.rss") / 1024)
   count = split(sizes, size, " ")
   for (i = 1; i <= count; i++) pods("simple", size[i])
   for (i = 1; i <= count; i++) pods("diverse", size[i])
   if (count > 1) {
-    head("growth")
+    head(size[count] " pods against " size[1])
     growth("simple", size[1], size[count])
     growth("diverse", size[1], size[count])
   }
   if (hint) {
     print "\nWhere the CPU time of a sync goes: start spec/bench/fixture_server, then"
-    print "  perf record -e cpu-clock -g build/release/moonwatch run spec/bench/start.lua --kubeconfig FILE"
+    print "  perf record -e cpu-clock -g \\"
+    print "    build/release/moonwatch run spec/bench/start.lua --kubeconfig FILE"
   }
   print (missed > 0 ? "\n" missed " targets missed" : "\nall targets met")
   exit missed > 0

@@ -165,6 +165,36 @@ describe("json", function()
     end
   end)
 
+  describe("pass", function()
+    local function pass(text)
+      local c, offset = cursor(text)
+      return C.mw_json_pass(c), offset()
+    end
+
+    it("ends where skip ends, over values of any kind and length", function()
+      local long = ("x"):rep(70)
+      for _, text in ipairs {
+        "{}", "[]", '"a"', "0", "-1.5e3", "true", "null", '{"a":{"b":[{},[],"",null]},"c":-1}',
+        '["' .. long .. '{",["]",{"}":"\\""}]]', '{"' .. long .. '\\\\":["' .. long .. '"]}',
+        "[" .. ("[1,"):rep(100) .. "0" .. ("]"):rep(101),
+      } do
+        for pad = 0, 64, 7 do
+          local value = text:gsub("^%[", "[" .. ('"",'):rep(pad))
+          if skip(value) ~= 0 then value = text end
+          local rc, offset, _ = skip(value .. ',"next":[]}')
+          assert.equal(0, rc)
+          assert.same({ 0, offset }, { pass(value .. ',"next":[]}') })
+        end
+      end
+    end)
+
+    it("reports a value that does not end", function()
+      for _, text in ipairs { "{", '["', '[{"a":"]}', '{"a":"\\"}', "", '"abc' } do
+        assert.equal(C.MW_EPARSE, (pass(text)))
+      end
+    end)
+  end)
+
   it("walks members and elements and consumes the closing bracket", function()
     local c, at, memory = cursor('{"a":[1,2],"b":{}} ')
     local first, key, escaped = ffi.new("bool[1]", true), ffi.new("struct mw_slice"), ffi.new("bool[1]")
