@@ -12,10 +12,10 @@ webs:set_watch_error_handler(function(err)
 end)
 
 webs:add_event_handler {
-  on_add = function(web) print("web", kube.key(web), web.spec.image) end,
+  on_add = function(web) print("web", kube.key(web), kube.get(web, "spec.image")) end,
   on_update = function(old, new)
     if old.metadata.generation ~= new.metadata.generation then
-      print("changed", kube.key(new), old.spec.image, new.spec.image)
+      print("changed", kube.key(new), kube.get(old, "spec.image"), kube.get(new, "spec.image"))
     end
   end,
   on_delete = function(web) print("removed", kube.key(web)) end,

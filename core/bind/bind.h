@@ -16,3 +16,4 @@ void mw_bind_codec(struct lua_State *L);   // encode, decode, null, array, objec
 void mw_bind_client(struct lua_State *L);  // new{kubeconfig, context}
 void mw_bind_informer(struct lua_State *L);  // new{...} and the informer's methods
 void mw_bind_indexer(struct lua_State *L);   // reads: get, list, by_index ...
+void mw_bind_selector(struct lua_State *L);  // labels, fields: checked, canonical text

@@ -12,7 +12,7 @@
 
 static int client_gc(lua_State *L) {
   void **box = luaL_checkudata(L, 1, TYPE);
-  mw_endpoint_unref(*box);
+  if (*box != NULL) mw_endpoint_unref(*box);
   *box = NULL;
   return 0;
 }
@@ -40,15 +40,21 @@ static const luaL_Reg methods[] = {{"server", client_server},
                                    {"namespace", client_namespace},
                                    {NULL, NULL}};
 
-struct mw_endpoint *mw_bind_endpoint(lua_State *L, int idx) {
-  if (!lua_isnoneornil(L, idx)) {
-    return mw_endpoint_ref(mw_bind_check_box(L, idx, TYPE));
-  }
+// Pushes the client of the host's own endpoint.
+static void push_default(lua_State *L) {
   struct mw_err err;
   struct mw_host *host = mw_generation_host(mw_generation_of(L));
-  struct mw_endpoint *e = mw_host_endpoint(host, &err);
-  if (e == NULL) mw_bind_raise(L, &err);
-  return e;
+  void **box = mw_bind_new_box(L, TYPE, NULL);
+  *box = mw_host_endpoint(host, &err);
+  if (*box == NULL) mw_bind_raise(L, &err);
+}
+
+struct mw_endpoint *mw_bind_endpoint(lua_State *L, int idx) {
+  if (lua_isnil(L, idx)) {
+    push_default(L);
+    lua_replace(L, idx);
+  }
+  return mw_bind_check_box(L, idx, TYPE);
 }
 
 // new{kubeconfig=, context=}: both may be absent.
@@ -58,16 +64,15 @@ static int client_new(lua_State *L) {
       .path = mw_bind_opt_string(L, 1, "kubeconfig", NULL),
       .context = mw_bind_opt_string(L, 1, "context", NULL),
   };
-  struct mw_endpoint *e;
   if (source.path == NULL && source.context == NULL) {
-    e = mw_bind_endpoint(L, 2);
-  } else {
-    struct mw_err err;
-    struct mw_kubeconfig *config = mw_kubeconfig_load(&source, &err);
-    if (config == NULL) return mw_bind_raise(L, &err);
-    e = mw_endpoint_new(config);
+    push_default(L);
+    return 1;
   }
-  mw_bind_new_box(L, TYPE, e);
+  struct mw_err err;
+  void **box = mw_bind_new_box(L, TYPE, NULL);
+  struct mw_kubeconfig *config = mw_kubeconfig_load(&source, &err);
+  if (config == NULL) return mw_bind_raise(L, &err);
+  *box = mw_endpoint_new(config);
   return 1;
 }
 

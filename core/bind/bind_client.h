@@ -4,5 +4,6 @@
 struct lua_State;
 struct mw_endpoint;
 
-// The endpoint of the client at idx, or the host's default when there is none: +1. Raises.
+// The endpoint of the client at idx (absolute), valid while the client is on the stack. Where there
+// is nil, that is replaced by the host's own client. Raises.
 struct mw_endpoint *mw_bind_endpoint(struct lua_State *L, int idx);

@@ -20,7 +20,12 @@ enum {
 
 static int codec_decode(lua_State *L) {
   struct mw_err err;
-  if (mw_codec_push(L, mw_bind_slice(L, 1), &err) < 0) return luaL_error(L, "%s", err.message);
+  if (lua_type(L, 1) != LUA_TSTRING) {
+    return mw_bind_misuse(L, "kube.json.decode() takes a string, not %s", mw_bind_kind(L, 1));
+  }
+  if (mw_codec_push(L, mw_bind_slice(L, 1), &err) < 0) {
+    return mw_bind_misuse(L, "kube.json.decode(): %s", err.message);
+  }
   return 1;
 }
 
@@ -41,11 +46,13 @@ static void push_buffer(lua_State *L) {
 
 // The upvalue is the buffer.
 static int codec_encode(lua_State *L) {
-  luaL_checkany(L, 1);
+  if (lua_isnone(L, 1)) return mw_bind_misuse(L, "kube.json.encode() takes a value");
   struct mw_buf *buffer = lua_touserdata(L, lua_upvalueindex(1));
   struct mw_err err;
   mw_buf_reset(buffer);
-  if (mw_codec_encode(L, 1, buffer, &err) < 0) return luaL_error(L, "%s", err.message);
+  if (mw_codec_encode(L, 1, buffer, &err) < 0) {
+    return mw_bind_misuse(L, "kube.json.encode(): %s", err.message);
+  }
   lua_pushlstring(L, buffer->p, buffer->n);
   if (buffer->cap > BUFFER_KEPT) mw_buf_deinit(buffer);
   return 1;
@@ -56,14 +63,16 @@ static int mark(lua_State *L, enum mw_codec_slot slot) {
     lua_settop(L, 0);
     lua_newtable(L);
   }
-  luaL_checktype(L, 1, LUA_TTABLE);
+  const char *name = slot == MW_CODEC_ARRAY ? "kube.array()" : "kube.object()";
+  if (!lua_istable(L, 1))
+    return mw_bind_misuse(L, "%s takes a table, not %s", name, mw_bind_kind(L, 1));
   lua_settop(L, 1);
   mw_objtable_require(L, 1);
   const struct mw_codec *codec = mw_codec_of(L);
   if (lua_getmetatable(L, 1)) {
     const void *mt = lua_topointer(L, -1);
     bool ours = mt == codec->array_mt || mt == codec->object_mt;
-    luaL_argcheck(L, ours, 1, "the table has a metatable of its own");
+    if (!ours) return mw_bind_misuse(L, "%s: the table has a metatable of its own", name);
     lua_pop(L, 1);
   }
   mw_codec_mark(L, slot);
@@ -86,13 +95,14 @@ static int codec_int64(lua_State *L) {
     case LUA_TNUMBER: {
       double d = lua_tonumber(L, 1);
       bool whole = d >= -0x1p63 && d < 0x1p63 && d == trunc(d);
-      luaL_argcheck(L, whole, 1, "the number is not a 64-bit integer");
+      if (!whole) return mw_bind_misuse(L, "kube.int64(): %f is not a 64-bit integer", d);
       mw_codec_push_int64(L, (int64_t)d);
       return 1;
     }
     case LUA_TSTRING:
-      luaL_argcheck(L, mw_number_read_int(mw_bind_slice(L, 1), &number), 1,
-                    "the string is not a 64-bit integer");
+      if (!mw_number_read_int(mw_bind_slice(L, 1), &number)) {
+        return mw_bind_misuse(L, "kube.int64(): the string is not a 64-bit integer");
+      }
       if (number.kind == MW_NUMBER_INT64) {
         mw_codec_push_int64(L, number.i);
       } else {
@@ -100,11 +110,14 @@ static int codec_int64(lua_State *L) {
       }
       return 1;
     case MW_TCDATA:
-      luaL_argcheck(L, mw_codec_integer(L, 1) != 0, 1, "the value is not a 64-bit integer");
+      if (mw_codec_integer(L, 1) == 0) {
+        return mw_bind_misuse(L, "kube.int64(): the value is not a 64-bit integer");
+      }
       lua_settop(L, 1);
       return 1;
     default:
-      return luaL_argerror(L, 1, "number or string expected");
+      return mw_bind_misuse(L, "kube.int64() takes a number or a string, not %s",
+                            mw_bind_kind(L, 1));
   }
 }
 
@@ -124,8 +137,8 @@ static int codec_number(lua_State *L) {
 // metatables.
 static void copy_table(lua_State *L, int idx, unsigned depth, int *left) {
   if (depth > MW_JSON_DEPTH_MAX) {
-    luaL_error(L, "cannot copy: nested deeper than %d levels (a table that contains itself?)",
-               MW_JSON_DEPTH_MAX);
+    mw_bind_misuse(L, "cannot copy: nested deeper than %d levels (a table that contains itself?)",
+                   MW_JSON_DEPTH_MAX);
   }
   luaL_checkstack(L, 12, NULL);
   mw_objtable_require(L, idx);
@@ -141,7 +154,7 @@ static void copy_table(lua_State *L, int idx, unsigned depth, int *left) {
     }
   }
   for (lua_pushnil(L); lua_next(L, idx);) {  // [copy, key, value]
-    if (--*left < 0) luaL_error(L, "cannot copy: more than %d values", COPY_VALUES_MAX);
+    if (--*left < 0) mw_bind_misuse(L, "cannot copy: more than %d values", COPY_VALUES_MAX);
     lua_pushvalue(L, -2);
     if (lua_istable(L, -2)) {
       copy_table(L, lua_gettop(L) - 1, depth + 1, left);
@@ -155,7 +168,7 @@ static void copy_table(lua_State *L, int idx, unsigned depth, int *left) {
 
 // copy(o): of a cached object what the server sent, of any other value what it holds now.
 static int codec_copy(lua_State *L) {
-  luaL_checkany(L, 1);
+  if (lua_isnone(L, 1)) return mw_bind_misuse(L, "kube.copy() takes a value");
   lua_settop(L, 1);
   if (!lua_istable(L, 1)) return 1;
   struct mw_slice json = mw_objtable_json(L, 1);
@@ -173,7 +186,9 @@ static const char *push_string_field(lua_State *L, const char *name) {
 
 // object_key(o): "namespace/name", or "name" without a namespace.
 static int codec_object_key(lua_State *L) {
-  luaL_checktype(L, 1, LUA_TTABLE);
+  if (!lua_istable(L, 1)) {
+    return mw_bind_misuse(L, "kube.key() takes an object, not %s", mw_bind_kind(L, 1));
+  }
   lua_settop(L, 1);
   const struct mw_object *o = mw_objtable_object(L, 1);
   if (o != NULL) {
@@ -182,11 +197,11 @@ static int codec_object_key(lua_State *L) {
     return 1;
   }
   lua_getfield(L, 1, "metadata");
-  luaL_argcheck(L, lua_istable(L, -1), 1, "the object has no metadata");
+  if (!lua_istable(L, -1)) return mw_bind_misuse(L, "kube.key(): the object has no metadata");
   const char *ns = push_string_field(L, "namespace");
   lua_insert(L, -2);
   const char *name = push_string_field(L, "name");
-  luaL_argcheck(L, name != NULL, 1, "the object has no metadata.name");
+  if (name == NULL) return mw_bind_misuse(L, "kube.key(): the object has no metadata.name");
   if (ns != NULL && ns[0] != '\0') lua_pushfstring(L, "%s/%s", ns, name);
   return 1;
 }

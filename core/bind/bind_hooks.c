@@ -114,15 +114,21 @@ static int index_values(void *ctx, struct mw_object *o, struct mw_values *out, s
 // What the index spec on top of the stack asks for in C; NULL and err when it is wrong.
 static struct mw_extract *index_extract(lua_State *L, const char *name, struct mw_err *err) {
   static const char *const fields[] = {"path", "label", "owner"};
-  for (int kind = 0; lua_istable(L, -1) && kind < 3; kind++) {
-    lua_getfield(L, -1, fields[kind]);
+  struct mw_slice argument = {0};
+  int given = 0;
+  enum mw_extract_kind kind = MW_EXTRACT_PATH;
+  for (int i = 0; lua_istable(L, -1) && i < 3; i++) {
+    lua_getfield(L, -1, fields[i]);
     if (lua_type(L, -1) == LUA_TSTRING) {
-      struct mw_slice argument = mw_bind_slice(L, -1);
-      if (kind == MW_EXTRACT_OWNER && mw_slice_is(argument, "any")) argument.n = 0;
-      lua_pop(L, 1);
-      return mw_extract_new((enum mw_extract_kind)kind, argument, err);
+      argument = mw_bind_slice(L, -1);  // the table holds it
+      kind = (enum mw_extract_kind)i;
+      given++;
     }
     lua_pop(L, 1);
+  }
+  if (given == 1) {
+    if (kind == MW_EXTRACT_OWNER && mw_slice_is(argument, "any")) argument.n = 0;
+    return mw_extract_new(kind, argument, err);
   }
   mw_err_set(err, MW_EINVAL,
              "index '%s' must be a function or one of { path = \"spec.nodeName\" }, "
@@ -262,14 +268,8 @@ static void on_watch_error(void *ctx, enum mw_error_place place, const struct mw
   if (k->L == NULL) return;
   lua_State *L = k->L;
   struct mw_err err;
-  mw_luaref_push(L, k->fn);  // [fn]
-  lua_newtable(L);           // [fn, error]
-  lua_pushstring(L, error->message);
-  lua_setfield(L, -2, "message");
-  lua_pushstring(L, mw_err_name(error->code));
-  lua_setfield(L, -2, "code");
-  lua_pushinteger(L, error->http_status);
-  lua_setfield(L, -2, "status");
+  mw_luaref_push(L, k->fn);      // [fn]
+  mw_bind_push_error(L, error);  // [fn, error]
   lua_pushstring(L, places[place]);
   lua_setfield(L, -2, "place");
   lua_pushstring(L, again);

@@ -71,15 +71,42 @@ static int push_tables(lua_State *L, const struct object_list *l) {
   return 1;
 }
 
+// The text at idx, for the function and argument named in what.
+static struct mw_slice text_at(lua_State *L, int idx, const char *what) {
+  if (lua_type(L, idx) != LUA_TSTRING) {
+    mw_bind_misuse(L, "%s must be a string, not %s", what, mw_bind_kind(L, idx));
+  }
+  return mw_bind_slice(L, idx);
+}
+
+// Whether key is in the reader's namespace.
+static bool is_ours(const struct reader *r, struct mw_slice key) {
+  size_t n = strlen(r->ns);
+  return n == 0 || (key.n > n && memcmp(key.p, r->ns, n) == 0 && key.p[n] == '/');
+}
+
+// Lets go of the objects that are in other namespaces.
+static void keep_ours(const struct reader *r, struct mw_object_list *list) {
+  size_t kept = 0;
+  for (size_t i = 0; i < list->n; i++) {
+    struct mw_object *o = list->v[i];
+    if (is_ours(r, mw_object_key(o))) {
+      list->v[kept++] = o;
+    } else {
+      mw_object_unref(o);
+    }
+  }
+  list->n = kept;
+}
+
 // get(key): the object or nil. A reader of one namespace takes the bare name (S-LST-04), or a whole
 // key, under which it finds only what is in that namespace.
 static int reader_get(lua_State *L) {
   struct reader *r = check_reader(L);
-  struct mw_slice key = mw_bind_slice(L, 2);
+  struct mw_slice key = text_at(L, 2, "get(key): key");
   char full[MW_OBJECT_KEY_MAX];
   size_t ns_len = strlen(r->ns);
-  bool whole = key.n > ns_len && memcmp(key.p, r->ns, ns_len) == 0 && key.p[ns_len] == '/';
-  if (ns_len > 0 && !whole) {
+  if (!is_ours(r, key)) {
     if (ns_len + 1 + key.n > sizeof full) return 0;
     memcpy(full, r->ns, ns_len);
     full[ns_len] = '/';
@@ -98,7 +125,12 @@ static struct object_list *select_objects(lua_State *L, struct reader *r) {
   struct mw_selector **selector = NULL;
   if (!lua_isnoneornil(L, 2)) {
     luaL_checktype(L, 2, LUA_TTABLE);
-    if (ns.n == 0) ns = mw_slice_str(mw_bind_opt_string(L, 2, "namespace", ""));
+    const char *wanted = mw_bind_opt_string(L, 2, "namespace", r->ns);
+    if (ns.n > 0 && strcmp(wanted, r->ns) != 0) {
+      mw_bind_misuse(L, "this reader is of the namespace '%s' and has nothing of '%s'", r->ns,
+                     wanted);
+    }
+    ns = mw_slice_str(wanted);
     lua_getfield(L, 2, "selector");
     if (!lua_isnil(L, -1)) selector = mw_bind_push_selector(L, lua_gettop(L));
   }
@@ -151,65 +183,86 @@ static int reader_count(lua_State *L) {
 
 static int reader_by_index(lua_State *L) {
   struct reader *r = check_reader(L);
-  struct mw_slice index = mw_bind_slice(L, 2), value = mw_bind_slice(L, 3);
+  struct mw_slice index = text_at(L, 2, "by_index(name, value): name");
+  struct mw_slice value = text_at(L, 3, "by_index(name, value): value");
   struct object_list *l = push_list(L);
   struct mw_err err;
   if (mw_indexer_by_index(indexer_of(r), index, value, &l->objects, &err) < 0) {
     return mw_bind_raise(L, &err);
   }
+  keep_ours(r, &l->objects);
   return push_tables(L, l);
 }
 
 static int reader_index(lua_State *L) {
   struct reader *r = check_reader(L);
-  struct mw_slice index = mw_bind_slice(L, 2);
-  struct mw_object *o = mw_objtable_object(L, 3);
-  if (o == NULL) return luaL_error(L, "index() wants an object from a lister or a handler");
+  struct mw_slice index = text_at(L, 2, "index(name, object): name");
+  struct mw_object *o = lua_istable(L, 3) ? mw_objtable_object(L, 3) : NULL;
+  if (o == NULL) {
+    return mw_bind_misuse(L, "index(name, object) takes an object from a lister or a handler");
+  }
   struct object_list *l = push_list(L);
   struct mw_err err;
   if (mw_indexer_index(indexer_of(r), index, o, &l->objects, &err) < 0) {
     return mw_bind_raise(L, &err);
   }
+  keep_ours(r, &l->objects);
   return push_tables(L, l);
 }
 
-static void push_values(lua_State *L, const struct mw_values *v) {
-  lua_createtable(L, (int)v->count, 0);
-  for (size_t i = 0; i < v->count; i++) {
-    struct mw_slice s = mw_values_get(v, i);
-    lua_pushlstring(L, s.p, s.n);
-    lua_rawseti(L, -2, (int)i + 1);
-  }
+// Appends the value to the array on top.
+static void append(lua_State *L, struct mw_slice s) {
+  lua_pushlstring(L, s.p, s.n);
+  lua_rawseti(L, -2, (int)lua_objlen(L, -2) + 1);
 }
 
 static int reader_index_keys(lua_State *L) {
   struct reader *r = check_reader(L);
-  struct mw_values v;
+  struct mw_slice index = text_at(L, 2, "index_keys(name, value): name");
+  struct mw_slice value = text_at(L, 3, "index_keys(name, value): value");
+  struct mw_values keys;
   struct mw_err err;
-  mw_values_init(&v);
-  struct mw_slice index = mw_bind_slice(L, 2), value = mw_bind_slice(L, 3);
-  int rc = mw_indexer_index_keys(indexer_of(r), index, value, &v, &err);
-  if (rc == 0) push_values(L, &v);
-  mw_values_deinit(&v);
+  mw_values_init(&keys);
+  int rc = mw_indexer_index_keys(indexer_of(r), index, value, &keys, &err);
+  lua_newtable(L);
+  for (size_t i = 0; rc == 0 && i < keys.count; i++) {
+    struct mw_slice key = mw_values_get(&keys, i);
+    if (is_ours(r, key)) append(L, key);
+  }
+  mw_values_deinit(&keys);
   return rc == 0 ? 1 : mw_bind_raise(L, &err);
+}
+
+// Whether an object of the reader's namespace has this value. keys is for reuse.
+static bool has_ours(struct reader *r, struct mw_slice index, struct mw_slice value,
+                     struct mw_values *keys) {
+  if (r->ns[0] == '\0') return true;
+  mw_values_reset(keys);
+  if (mw_indexer_index_keys(indexer_of(r), index, value, keys, NULL) < 0) return false;
+  for (size_t i = 0; i < keys->count; i++) {
+    if (is_ours(r, mw_values_get(keys, i))) return true;
+  }
+  return false;
 }
 
 static int reader_index_values(lua_State *L) {
   struct reader *r = check_reader(L);
-  struct mw_values v;
-  struct mw_slice index = mw_bind_slice(L, 2);
-  mw_values_init(&v);
-  mw_indexer_index_values(indexer_of(r), index, &v);
-  push_values(L, &v);
-  mw_values_deinit(&v);
+  struct mw_slice index = text_at(L, 2, "index_values(name): name");
+  struct mw_values values, keys;
+  mw_values_init(&values);
+  mw_values_init(&keys);
+  mw_indexer_index_values(indexer_of(r), index, &values);
+  lua_newtable(L);
+  for (size_t i = 0; i < values.count; i++) {
+    struct mw_slice value = mw_values_get(&values, i);
+    if (has_ours(r, index, value, &keys)) append(L, value);
+  }
+  mw_values_deinit(&keys);
+  mw_values_deinit(&values);
   return 1;
 }
 
-static void add_index_name(void *ctx, struct mw_slice name) {
-  lua_State *L = ctx;
-  lua_pushlstring(L, name.p, name.n);
-  lua_rawseti(L, -2, (int)lua_objlen(L, -2) + 1);
-}
+static void add_index_name(void *ctx, struct mw_slice name) { append(ctx, name); }
 
 static int reader_index_names(lua_State *L) {
   struct reader *r = check_reader(L);
@@ -227,7 +280,13 @@ static int reader_resource_version(lua_State *L) {
 
 static int reader_namespace(lua_State *L) {
   struct reader *r = check_reader(L);
-  mw_bind_push_reader(L, r->inf, luaL_checkstring(L, 2));
+  text_at(L, 2, "namespace(name): name");
+  const char *ns = lua_tostring(L, 2);
+  if (r->ns[0] != '\0' && strcmp(ns, r->ns) != 0) {
+    return mw_bind_misuse(L, "this reader is of the namespace '%s' and has nothing of '%s'", r->ns,
+                          ns);
+  }
+  mw_bind_push_reader(L, r->inf, ns);
   return 1;
 }
 

@@ -12,7 +12,8 @@
 #include "cache/factory.h"
 #include "script/host.h"
 
-enum { PATHS_MAX = 256, QUERY_MAX = 64 * 1024 };
+enum { PATHS_MAX = 256, STEPS_MAX = 1000, PAGE_MAX = 1000000, IDENTITY_MAX = 64 * 1024 };
+static const double least_delay = 0.001;
 
 struct mw_handle *mw_bind_check_handle(lua_State *L, int idx) {
   return mw_bind_check_box(L, idx, MW_INFORMER_TYPE);
@@ -39,8 +40,8 @@ static int handle_gc(lua_State *L) {
   return 0;
 }
 
-// Ends this handle's use of the informer. The informer itself stops when nobody else uses it; if it
-// goes on, the handlers that came through this handle end nevertheless.
+// Ends this handle's use of the informer. The informer itself stops unless the next generation uses
+// it already; if it goes on, the handlers that came through this handle end nevertheless.
 static void handle_stop(struct mw_handle *h) {
   h->stopped = true;
   if (!h->running) return;
@@ -66,10 +67,13 @@ static void handle_start(void *arg) {
   if (mw_informer_start(h->inf, &err) < 0) {
     mw_log(MW_LOG_ERROR, "informer not started", MW_STR("resource", mw_informer_name(h->inf)),
            MW_STR("error", err.message));
+    h->stopped = true;
+    mw_host_poke(mw_generation_host(h->gen));
     mw_bind_handle_unref(h);
     return;
   }
   h->running = true;
+  h->ran = true;
   h->owned.close = handle_close;
   mw_generation_own(h->gen, &h->owned);
 }
@@ -100,7 +104,7 @@ static int informer_is_started(lua_State *L) {
 
 static bool is_at_rest(const struct mw_handle *h) {
   if (!mw_informer_is_started(h->inf) || mw_informer_is_stopped(h->inf)) return true;
-  return !mw_informer_is_stopping(h->inf) && h->handlers == NULL;  // it goes on for others
+  return !mw_informer_is_stopping(h->inf) && h->handlers == NULL;  // it goes on for the next
 }
 
 // Whether this handle was stopped; with `true`, whether all that it ran has come to rest, too.
@@ -110,8 +114,10 @@ static int informer_is_stopped(lua_State *L) {
   return 1;
 }
 
+// An informer that was found warm counts once this script has started it.
 static int informer_has_synced(lua_State *L) {
-  lua_pushboolean(L, mw_informer_has_synced(mw_bind_check_handle(L, 1)->inf));
+  struct mw_handle *h = mw_bind_check_handle(L, 1);
+  lua_pushboolean(L, h->ran && mw_informer_has_synced(h->inf));
   return 1;
 }
 
@@ -188,12 +194,12 @@ static const luaL_Reg methods[] = {
 static size_t path_list(lua_State *L, const char *field, struct mw_slice *out) {
   lua_getfield(L, 1, field);  // stays on the stack: the slices point into it
   if (lua_isnil(L, -1)) return 0;
-  if (!lua_istable(L, -1)) luaL_error(L, "option '%s' must be a list of field paths", field);
+  if (!lua_istable(L, -1)) mw_bind_misuse(L, "option '%s' must be a list of field paths", field);
   size_t n = lua_objlen(L, -1);
-  if (n > PATHS_MAX) luaL_error(L, "option '%s' has more than %d paths", field, PATHS_MAX);
+  if (n > PATHS_MAX) mw_bind_misuse(L, "option '%s' has more than %d paths", field, PATHS_MAX);
   for (size_t i = 0; i < n; i++) {
     lua_rawgeti(L, -1, (int)i + 1);
-    if (lua_type(L, -1) != LUA_TSTRING) luaL_error(L, "option '%s' must hold strings", field);
+    if (lua_type(L, -1) != LUA_TSTRING) mw_bind_misuse(L, "option '%s' must hold strings", field);
     out[i] = mw_bind_slice(L, -1);
     lua_pop(L, 1);
   }
@@ -216,12 +222,12 @@ static struct mw_backoff_config backoff_of(lua_State *L) {
   lua_getfield(L, 1, "backoff");
   if (lua_istable(L, -1)) {
     int t = lua_gettop(L);
-    b.duration = mw_bind_opt_number(L, t, "duration", b.duration);
-    b.factor = mw_bind_opt_number(L, t, "factor", b.factor);
-    b.jitter = mw_bind_opt_number(L, t, "jitter", b.jitter);
-    b.cap = mw_bind_opt_number(L, t, "cap", b.cap);
-    b.steps = (int)mw_bind_opt_number(L, t, "steps", b.steps);
-    b.reset = mw_bind_opt_number(L, t, "reset", b.reset);
+    b.duration = mw_bind_opt_number(L, t, "duration", b.duration, least_delay, MW_BIND_SECONDS_MAX);
+    b.factor = mw_bind_opt_number(L, t, "factor", b.factor, 0, 1000);
+    b.jitter = mw_bind_opt_number(L, t, "jitter", b.jitter, 0, 1000);
+    b.cap = mw_bind_opt_number(L, t, "cap", b.cap, least_delay, MW_BIND_SECONDS_MAX);
+    b.steps = (int)mw_bind_opt_count(L, t, "steps", b.steps, 0, STEPS_MAX);
+    b.reset = mw_bind_opt_seconds(L, t, "reset", b.reset);
   }
   lua_pop(L, 1);
   return b;
@@ -236,21 +242,41 @@ static void read_config(lua_State *L, struct mw_host *host, struct mw_informer_c
   r->query = mw_bind_opt_string(L, 1, "query", NULL);
   r->metadata_only = mw_bind_opt_bool(L, 1, "metadata_only", false);
   r->backoff = backoff_of(L);
-  r->page_size = (long)mw_bind_opt_number(L, 1, "page_size", 0);
+  r->page_size = mw_bind_opt_count(L, 1, "page_size", 0, 0, PAGE_MAX);
   r->no_streaming = !mw_bind_opt_bool(L, 1, "streaming", true);
-  r->min_watch_timeout = mw_bind_opt_number(L, 1, "min_watch_timeout", 0);
-  r->internal_error_budget = mw_bind_opt_number(L, 1, "internal_error_budget", 0);
-  r->short_watch = mw_bind_opt_number(L, 1, "short_watch", 0);
-  r->resync = mw_bind_opt_number(L, 1, "resync", 0);
+  r->min_watch_timeout = mw_bind_opt_seconds(L, 1, "min_watch_timeout", 0);
+  r->internal_error_budget = mw_bind_opt_seconds(L, 1, "internal_error_budget", 0);
+  r->short_watch = mw_bind_opt_seconds(L, 1, "short_watch", 0);
+  r->resync = mw_bind_opt_seconds(L, 1, "resync", 0);
   c->keep_managed_fields = mw_bind_opt_bool(L, 1, "keep_managed_fields", false);
-  c->fifo_bound = (size_t)mw_bind_opt_number(L, 1, "queue_bound", 0);
-  c->min_resync = mw_bind_opt_number(L, 1, "min_resync", 0);
+  c->fifo_bound = (size_t)mw_bind_opt_count(L, 1, "queue_bound", 0, 1, MW_BIND_QUEUE_MAX);
+  c->min_resync = mw_bind_opt_seconds(L, 1, "min_resync", 0);
   c->variant = mw_bind_opt_string(L, 1, "variant", NULL);
 }
 
 static void poke(void *host) { mw_host_poke(host); }
 
-// new{client=, resource=, ...}: the informer of that identity; with private = true one of its own.
+// Makes the variant tell the informers of one script apart: the nth of equal options gets "#n", so
+// that each is one of its own, and the same script loaded anew finds the same ones. Upvalue 1
+// counts by identity; what the variant points to stays on the stack.
+static void number_variant(lua_State *L, struct mw_informer_config *config) {
+  struct mw_buf identity;
+  mw_buf_init(&identity, IDENTITY_MAX);
+  if (mw_informer_identity(config, &identity) == 0) {
+    lua_pushlstring(L, identity.p, identity.n);
+    lua_pushvalue(L, -1);
+    lua_rawget(L, lua_upvalueindex(1));  // [identity, count]
+    int n = (int)lua_tointeger(L, -1) + 1;
+    lua_pop(L, 1);
+    lua_pushinteger(L, n);
+    lua_rawset(L, lua_upvalueindex(1));
+    config->variant =
+        lua_pushfstring(L, "%s#%d", config->variant != NULL ? config->variant : "", n);
+  }
+  mw_buf_deinit(&identity);
+}
+
+// new{client=, resource=, ...}: an informer that no other of this generation has.
 static int informer_new(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
@@ -260,13 +286,11 @@ static int informer_new(lua_State *L) {
   read_config(L, host, &config);
   void **box = mw_bind_new_box(L, MW_INFORMER_TYPE, NULL);  // [options, box]
   lua_getfield(L, 1, "client");
-  bool is_private = mw_bind_opt_bool(L, 1, "private", false);
   config.endpoint = mw_bind_endpoint(L, 3);
-  config.projection = projection_of(L);
+  config.projection = projection_of(L);  // nothing raises from here until the informer has it
+  number_variant(L, &config);
   struct mw_err err;
-  struct mw_informer *inf = is_private ? mw_informer_new(mw_host_runtime(host), &config)
-                                       : mw_factory_get(mw_host_factory(host), &config, &err);
-  mw_endpoint_unref(config.endpoint);
+  struct mw_informer *inf = mw_factory_get(mw_host_factory(host), &config, &err);
   if (inf == NULL) return mw_bind_raise(L, &err);
   mw_informer_on_change(inf, poke, host);
   struct mw_handle *h = mw_xcalloc(1, sizeof *h);
@@ -277,9 +301,10 @@ static int informer_new(lua_State *L) {
 }
 
 void mw_bind_informer(lua_State *L) {
-  static const luaL_Reg functions[] = {{"new", informer_new}, {NULL, NULL}};
   mw_bind_new_type(L, MW_INFORMER_TYPE, methods, handle_gc);
   mw_bind_listener_open(L);
-  lua_newtable(L);
-  luaL_register(L, NULL, functions);
+  lua_newtable(L);  // [functions]
+  lua_newtable(L);  // [functions, counts]
+  lua_pushcclosure(L, informer_new, 1);
+  lua_setfield(L, -2, "new");
 }

@@ -15,6 +15,8 @@
 #include "script/ref.h"
 #include "script/sched.h"
 
+enum { VALUES_MAX = 256 };
+
 // Held by the Lua box and by the listener until it is closed.
 struct mw_registration {
   struct mw_owned owned;
@@ -94,14 +96,20 @@ static void on_owner_close(struct mw_owned *o) {
   mw_listener_remove(((struct mw_registration *)o)->listener);
 }
 
+// Whether this failure is told: the 1st, 2nd, 4th, 8th... of a handler, which may fail for every
+// object there is.
+static bool count_error(struct mw_registration *r) {
+  r->errors++;
+  return (r->errors & (r->errors - 1)) == 0;
+}
+
 // The handler has returned, failed or was cancelled: in every case it counts as delivered.
 static void on_task_end(void *ctx, lua_State *L, const char *report, bool cancelled) {
   struct mw_registration *r = ctx;
   (void)L;
-  if (report != NULL && !cancelled) {
-    r->errors++;
+  if (report != NULL && !cancelled && count_error(r)) {
     mw_log(MW_LOG_ERROR, "handler failed", MW_STR("handler", r->name), MW_STR("event", r->what),
-           MW_STR("key", r->key), MW_STR("error", report));
+           MW_STR("key", r->key), MW_STR("error", report), MW_INT("failures", r->errors));
   }
   if (r->delivering) {
     r->ended = true;
@@ -160,9 +168,11 @@ static bool passes(void *ctx, struct mw_object *o) {
   mw_luaref_push(L, r->filter);
   mw_objtable_push(L, o);
   if (mw_script_call(L, 1, 1, &err) < 0) {
-    r->errors++;
-    mw_log(MW_LOG_ERROR, "filter failed", MW_STR("handler", r->name),
-           MW_SLC("key", mw_object_key(o)), MW_STR("error", err.message));
+    if (count_error(r)) {
+      mw_log(MW_LOG_ERROR, "filter failed", MW_STR("handler", r->name),
+             MW_SLC("key", mw_object_key(o)), MW_STR("error", err.message),
+             MW_INT("failures", r->errors));
+    }
     return false;
   }
   bool pass = lua_toboolean(L, -1);
@@ -177,30 +187,49 @@ static int take_function(lua_State *L, const char *field) {
     return MW_LUAREF_NONE;
   }
   if (!lua_isfunction(L, -1)) {
-    luaL_error(L, "'%s' must be a function, not a %s", field, luaL_typename(L, -1));
+    mw_bind_misuse(L, "'%s' must be a function, not a %s", field, luaL_typename(L, -1));
   }
   return mw_luaref_take(L);
 }
 
-// One part of a predicate, from {path=|label=|owner=, equals=|one_of=, negate=} on top.
-static void add_part(lua_State *L, struct mw_predicate *p) {
-  int t = lua_gettop(L);
-  const char *path = mw_bind_opt_string(L, t, "path", NULL);
-  const char *label = mw_bind_opt_string(L, t, "label", NULL);
-  const char *owner = mw_bind_opt_string(L, t, "owner", NULL);
-  const char *equals = mw_bind_opt_string(L, t, "equals", NULL);
-  const char *argument = path != NULL ? path : label != NULL ? label : "";
-  struct mw_err err;
-  struct mw_predicate_part part = {.negate = mw_bind_opt_bool(L, t, "negate", false)};
-  struct mw_slice wanted = mw_slice_str(owner != NULL ? owner : equals);
-  if (wanted.p != NULL) {
-    part.values = &wanted;
-    part.count = 1;
+// The strings of list part.values into out; returns how many. They stay valid while the list holds
+// them.
+static size_t wanted_values(lua_State *L, int part, struct mw_slice *out) {
+  lua_getfield(L, part, "values");
+  size_t n = lua_istable(L, -1) ? lua_objlen(L, -1) : 0;
+  if (n > VALUES_MAX) mw_bind_misuse(L, "a predicate has more than %d values", VALUES_MAX);
+  for (size_t i = 0; i < n; i++) {
+    lua_rawgeti(L, -1, (int)i + 1);
+    if (lua_type(L, -1) != LUA_TSTRING) mw_bind_misuse(L, "the values of a predicate are strings");
+    out[i] = mw_bind_slice(L, -1);
+    lua_pop(L, 1);
   }
-  part.extract = mw_extract_new(path != NULL    ? MW_EXTRACT_PATH
-                                : label != NULL ? MW_EXTRACT_LABEL
-                                                : MW_EXTRACT_OWNER,
-                                mw_slice_str(argument), &err);
+  lua_pop(L, 1);
+  return n;
+}
+
+// One part of a predicate, from {path=|label=|owner=, values=, negate=} on top. With no values, any
+// will do.
+static void add_part(lua_State *L, struct mw_predicate *p) {
+  static const char *const kinds[] = {"path", "label", "owner"};
+  int t = lua_gettop(L);
+  const char *argument = NULL;
+  enum mw_extract_kind kind = MW_EXTRACT_PATH;
+  for (int i = 0; i < 3; i++) {
+    const char *given = mw_bind_opt_string(L, t, kinds[i], NULL);
+    if (given == NULL) continue;
+    if (argument != NULL) mw_bind_misuse(L, "a predicate looks at one of path, label and owner");
+    argument = given;
+    kind = (enum mw_extract_kind)i;
+  }
+  if (argument == NULL) mw_bind_misuse(L, "a predicate looks at one of path, label and owner");
+  if (kind == MW_EXTRACT_OWNER && strcmp(argument, "any") == 0) argument = "";
+  struct mw_slice values[VALUES_MAX];
+  struct mw_predicate_part part = {.values = values,
+                                   .count = wanted_values(L, t, values),
+                                   .negate = mw_bind_opt_bool(L, t, "negate", false)};
+  struct mw_err err;
+  part.extract = mw_extract_new(kind, mw_slice_str(argument), &err);
   if (part.extract == NULL) mw_bind_raise(L, &err);
   mw_predicate_add(p, &part);
 }
@@ -227,15 +256,12 @@ static void read_predicate(lua_State *L, struct mw_registration *r) {
 
 static int registration_gc(lua_State *L) {
   void **box = luaL_checkudata(L, 1, MW_REGISTRATION_TYPE);
-  if (*box != NULL) registration_unref(*box);
+  struct mw_registration *r = *box;
+  if (r == NULL) return 0;
+  if (r->listener == NULL) drop_functions(r);  // it never came to be
+  registration_unref(r);
   *box = NULL;
   return 0;
-}
-
-// Undoes a registration whose listener never came to be.
-static void abandon(struct mw_registration *r) {
-  drop_functions(r);
-  r->refs = 1;
 }
 
 // add_listener{on_add=, on_update=, on_delete=, filter=, predicate=, resync=, replay=, name=}
@@ -255,14 +281,14 @@ int mw_bind_add_listener(lua_State *L) {
   mw_bind_new_box(L, MW_REGISTRATION_TYPE, r);  // [handle, options, box]: frees r if we raise
   read_predicate(L, r);
   snprintf(r->name, sizeof r->name, "%s", mw_bind_opt_string(L, 2, "name", "handler"));
-  double resync = mw_bind_opt_number(L, 2, "resync", h->resync);
+  double resync = mw_bind_opt_seconds(L, 2, "resync", h->resync);
   bool replay = mw_bind_opt_bool(L, 2, "replay", true);
   r->on_add = take_function(L, "on_add");
   r->on_update = take_function(L, "on_update");
   r->on_delete = take_function(L, "on_delete");
   r->filter = take_function(L, "filter");
   struct mw_listener_config config = {
-      .bound = (size_t)mw_bind_opt_number(L, 2, "queue_bound", 0),
+      .bound = (size_t)mw_bind_opt_count(L, 2, "queue_bound", 0, 1, MW_BIND_QUEUE_MAX),
       .deliver = deliver,
       .filter = r->predicate != NULL || r->filter != MW_LUAREF_NONE ? passes : NULL,
       .closed = on_closed,
@@ -272,7 +298,7 @@ int mw_bind_add_listener(lua_State *L) {
   r->refs = 2;
   r->listener = mw_informer_add_listener(h->inf, &config, resync, replay, &err);
   if (r->listener == NULL) {
-    abandon(r);
+    r->refs = 1;
     return mw_bind_raise(L, &err);
   }
   r->owned.close = on_owner_close;

@@ -214,6 +214,13 @@ static int task_is_loading(lua_State *L) {
   return 1;
 }
 
+// Whether there is nothing left to run: the reason to stop, for on_stop functions.
+static int task_is_idle(lua_State *L) {
+  struct mw_generation *g = mw_generation_of(L);
+  lua_pushboolean(L, !mw_generation_is_loading(g) && !mw_generation_is_busy(g));
+  return 1;
+}
+
 static int task_shutdown(lua_State *L) {
   int code = (int)luaL_optinteger(L, 1, MW_EXIT_OK);
   luaL_argcheck(L, code >= 0 && code <= 255, 1, "an exit code is between 0 and 255");
@@ -297,17 +304,11 @@ static void new_type(lua_State *L, const char *type, const luaL_Reg *methods,
 }
 
 void mw_bind_task(struct lua_State *L) {
-  static const luaL_Reg functions[] = {{"sleep", task_sleep},
-                                       {"spawn", task_spawn},
-                                       {"signal", task_signal},
-                                       {"park", task_park},
-                                       {"defer", task_defer},
-                                       {"is_loading", task_is_loading},
-                                       {"shutdown", task_shutdown},
-                                       {"on_stop", task_on_stop},
-                                       {"now", task_now},
-                                       {"every", task_every},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"sleep", task_sleep},     {"spawn", task_spawn},       {"signal", task_signal},
+      {"park", task_park},       {"defer", task_defer},       {"is_loading", task_is_loading},
+      {"is_idle", task_is_idle}, {"shutdown", task_shutdown}, {"on_stop", task_on_stop},
+      {"now", task_now},         {"every", task_every},       {NULL, NULL}};
   static const luaL_Reg task_methods[] = {
       {"cancel", handle_cancel}, {"is_done", handle_is_done}, {"name", handle_name}, {NULL, NULL}};
   static const luaL_Reg signal_methods[] = {

@@ -55,7 +55,7 @@ static const struct mw_path *push_path(lua_State *L, int idx) {
     lua_setmetatable(L, -2);
     struct mw_err err;
     *path = mw_path_new(mw_bind_slice(L, idx), &err);
-    if (*path == NULL) luaL_argerror(L, idx, err.message);
+    if (*path == NULL) mw_bind_misuse(L, "kube.get(): %s", err.message);
     lua_pushvalue(L, idx);
     lua_pushvalue(L, -2);
     lua_rawset(L, -4);
@@ -240,8 +240,10 @@ static int get_keys(lua_State *L) {
 }
 
 int mw_get(lua_State *L) {
-  luaL_checkany(L, 1);
-  luaL_checkany(L, 2);
+  if (lua_gettop(L) < 2) return mw_bind_misuse(L, "kube.get() takes an object and a path");
+  for (int i = lua_gettop(L); i > 1; i--) {
+    if (lua_istable(L, i)) return mw_bind_misuse(L, "kube.get(): a key is no table");
+  }
   bool path = lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TSTRING;
   if ((path ? get_path(L) : get_keys(L)) == 0) return 0;
   bool null = lua_type(L, -1) == LUA_TLIGHTUSERDATA && lua_touserdata(L, -1) == NULL;

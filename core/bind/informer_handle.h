@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A script's hold on a shared informer. The informer belongs to the host; the handle, its handlers,
-// indexes and hooks belong to the generation and end with it.
+// A script's hold on an informer. The informer belongs to the host, which hands it on from one
+// generation to the next; the handle, its handlers, indexes and hooks belong to the generation and
+// end with it.
 #pragma once
 
 #include <lua.h>
@@ -19,17 +20,20 @@ struct mw_handle {
   double resync;                     // what its handlers get unless they ask for their own; 0: none
   int refs;       // the Lua box, the generation while running, each of the handlers
   bool running;   // this handle's start is in force
+  bool ran;       // stays true once it was
   bool starting;  // start was asked for in the load phase
   bool stopped;   // this handle was stopped; it never starts again
 };
+
+enum { MW_BIND_QUEUE_MAX = 1 << 30 };  // the largest queue_bound
 
 #define MW_INFORMER_TYPE "kube.informer"
 #define MW_REGISTRATION_TYPE "kube.registration"
 
 struct mw_handle *mw_bind_check_handle(lua_State *L, int idx);
 void mw_bind_handle_unref(struct mw_handle *h);
-// Raises when this handle was stopped, although the informer may go on for others. what is for the
-// message.
+// Raises when this handle was stopped, although the informer may go on for the next generation.
+// what is for the message.
 void mw_bind_check_not_stopped(lua_State *L, const struct mw_handle *h, const char *what);
 
 // Handlers: add_listener(options) -> registration (bind_listener.c).

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// kube._core.selector, and selectors as arguments of other functions.
 #include "bind/selector_arg.h"
 
+#include "bind/bind.h"
 #include "bind/objtable.h"
 #include "bind/util.h"
 #include "cache/selector.h"
@@ -32,7 +34,7 @@ static void add_map(lua_State *L, int idx, struct mw_selector *s) {
   mw_objtable_complete(L, idx);
   for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {  // [key, value]
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING) {
-      luaL_error(L, "a selector maps label names to strings, as in { app = \"web\" }");
+      mw_bind_misuse(L, "a selector maps label names to strings, as in { app = \"web\" }");
     }
     struct mw_slice value = mw_bind_slice(L, -1);
     require(L, s, mw_bind_slice(L, -2), MW_SEL_EQUALS, &value, 1);
@@ -45,15 +47,17 @@ static enum mw_selector_op operator_of(lua_State *L, const char *name) {
   if (mw_slice_is(op, "NotIn")) return MW_SEL_NOT_IN;
   if (mw_slice_is(op, "Exists")) return MW_SEL_EXISTS;
   if (mw_slice_is(op, "DoesNotExist")) return MW_SEL_NOT_EXISTS;
-  luaL_error(L, "unknown operator '%s' in matchExpressions; use In, NotIn, Exists or DoesNotExist",
-             name);
+  mw_bind_misuse(
+      L, "unknown operator '%s' in matchExpressions; use In, NotIn, Exists or DoesNotExist", name);
   return MW_SEL_IN;
 }
 
 // One entry of matchExpressions on top of the stack: {key=, operator=, values=}.
 static void add_expression(lua_State *L, struct mw_selector *s) {
   int entry = lua_gettop(L);
-  luaL_checktype(L, entry, LUA_TTABLE);
+  if (!lua_istable(L, entry)) {
+    mw_bind_misuse(L, "matchExpressions is a list of { key =, operator =, values = }");
+  }
   const char *key = mw_bind_opt_string(L, entry, "key", "");
   enum mw_selector_op op = operator_of(L, mw_bind_opt_string(L, entry, "operator", ""));
   struct mw_slice values[VALUES_MAX];
@@ -63,9 +67,12 @@ static void add_expression(lua_State *L, struct mw_selector *s) {
   if (lua_istable(L, -1)) {
     int list = lua_gettop(L);
     size_t n = lua_objlen(L, list);
-    if (n > VALUES_MAX) luaL_error(L, "more than %d values in matchExpressions", VALUES_MAX);
+    if (n > VALUES_MAX) mw_bind_misuse(L, "more than %d values in matchExpressions", VALUES_MAX);
     for (; count < n; count++) {
       lua_rawgeti(L, list, (int)count + 1);
+      if (lua_type(L, -1) != LUA_TSTRING) {
+        mw_bind_misuse(L, "the values of matchExpressions are strings");
+      }
       values[count] = mw_bind_slice(L, -1);
     }
   }
@@ -110,7 +117,9 @@ struct mw_selector **mw_bind_push_selector(lua_State *L, int idx) {
     *box = mw_selector_nothing();
     return box;
   }
-  luaL_checktype(L, idx, LUA_TTABLE);
+  if (!lua_istable(L, idx)) {
+    mw_bind_misuse(L, "a selector is a string or a table, not a %s", luaL_typename(L, idx));
+  }
   *box = mw_selector_new();
   if (is_structured(L, idx)) {
     add_structured(L, idx, *box);
@@ -118,4 +127,48 @@ struct mw_selector **mw_bind_push_selector(lua_State *L, int idx) {
     add_map(L, idx, *box);
   }
   return box;
+}
+
+// Pushes the text in the buffer and frees it.
+static void push_text(lua_State *L, struct mw_buf *text) {
+  lua_pushlstring(L, text->n > 0 ? text->p : "", text->n);
+  mw_buf_deinit(text);
+}
+
+// labels(value): the canonical text of a label selector in any form.
+static int canonical_labels(lua_State *L) {
+  lua_settop(L, 1);
+  const struct mw_selector *s = *mw_bind_push_selector(L, 1);
+  if (mw_selector_is_nothing(s)) {
+    return mw_bind_misuse(L, "a label selector that selects nothing cannot be sent to a server");
+  }
+  struct mw_buf text;
+  mw_buf_init(&text, MW_SELECTOR_LENGTH_MAX);
+  if (mw_selector_format(s, &text) < 0) {
+    mw_buf_deinit(&text);
+    return mw_bind_misuse(L, "the label selector is longer than %d bytes", MW_SELECTOR_LENGTH_MAX);
+  }
+  push_text(L, &text);
+  return 1;
+}
+
+// fields(text): the canonical text of a field selector.
+static int canonical_fields(lua_State *L) {
+  struct mw_slice given = mw_bind_slice(L, 1);
+  struct mw_buf text;
+  struct mw_err err;
+  mw_buf_init(&text, MW_SELECTOR_LENGTH_MAX);
+  if (mw_field_selector_check(given, &text, &err) < 0) {
+    mw_buf_deinit(&text);
+    return mw_bind_raise(L, &err);
+  }
+  push_text(L, &text);
+  return 1;
+}
+
+void mw_bind_selector(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"labels", canonical_labels}, {"fields", canonical_fields}, {NULL, NULL}};
+  lua_newtable(L);
+  luaL_register(L, NULL, functions);
 }

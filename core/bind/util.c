@@ -2,6 +2,8 @@
 #include "bind/util.h"
 
 #include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #define ERROR_META "moonwatch.error"
@@ -14,7 +16,7 @@ struct mw_slice mw_bind_slice(lua_State *L, int idx) {
 }
 
 static void wrong_type(lua_State *L, const char *field, const char *wanted) {
-  luaL_error(L, "option '%s' must be a %s, not a %s", field, wanted, luaL_typename(L, -1));
+  mw_bind_misuse(L, "option '%s' must be a %s, not a %s", field, wanted, luaL_typename(L, -1));
 }
 
 const char *mw_bind_opt_string(lua_State *L, int idx, const char *field, const char *fallback) {
@@ -28,15 +30,34 @@ const char *mw_bind_opt_string(lua_State *L, int idx, const char *field, const c
   return s;
 }
 
-double mw_bind_opt_number(lua_State *L, int idx, const char *field, double fallback) {
+static double opt_range(lua_State *L, int idx, const char *field, double fallback, double min,
+                        double max, bool whole) {
   lua_getfield(L, idx, field);
   double v = fallback;
   if (!lua_isnil(L, -1)) {
     if (lua_type(L, -1) != LUA_TNUMBER) wrong_type(L, field, "number");
     v = lua_tonumber(L, -1);
+    if (!(v >= min && v <= max) || (whole && v != floor(v))) {
+      mw_bind_misuse(L, "option '%s' must be a %s between %f and %f, not %f", field,
+                     whole ? "whole number" : "number", min, max, v);
+    }
   }
   lua_pop(L, 1);
   return v;
+}
+
+double mw_bind_opt_number(lua_State *L, int idx, const char *field, double fallback, double min,
+                          double max) {
+  return opt_range(L, idx, field, fallback, min, max, false);
+}
+
+double mw_bind_opt_seconds(lua_State *L, int idx, const char *field, double fallback) {
+  return opt_range(L, idx, field, fallback, 0, MW_BIND_SECONDS_MAX, false);
+}
+
+long mw_bind_opt_count(lua_State *L, int idx, const char *field, long fallback, long min,
+                       long max) {
+  return (long)opt_range(L, idx, field, (double)fallback, (double)min, (double)max, true);
 }
 
 bool mw_bind_opt_bool(lua_State *L, int idx, const char *field, bool fallback) {
@@ -88,12 +109,10 @@ void mw_bind_where(lua_State *L) {
   lua_pushliteral(L, "");
 }
 
-int mw_bind_raise(lua_State *L, const struct mw_err *err) {
+void mw_bind_push_error(lua_State *L, const struct mw_err *err) {
   lua_newtable(L);  // [err]
   push_code(L, err->code);
   lua_setfield(L, -2, "code");
-  mw_bind_where(L);
-  lua_setfield(L, -2, "where");
   lua_pushstring(L, err->message);
   lua_setfield(L, -2, "message");
   if (err->http_status != 0) {
@@ -102,7 +121,28 @@ int mw_bind_raise(lua_State *L, const struct mw_err *err) {
   }
   luaL_getmetatable(L, ERROR_META);  // [err, meta]
   lua_setmetatable(L, -2);
+}
+
+int mw_bind_raise(lua_State *L, const struct mw_err *err) {
+  mw_bind_push_error(L, err);
+  mw_bind_where(L);
+  lua_setfield(L, -2, "where");
   return lua_error(L);
+}
+
+int mw_bind_misuse(lua_State *L, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  mw_bind_where(L);
+  lua_pushvfstring(L, fmt, args);
+  va_end(args);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+const char *mw_bind_kind(lua_State *L, int idx) {
+  if (lua_isnoneornil(L, idx)) return "nothing";
+  return lua_pushfstring(L, "a %s", luaL_typename(L, idx));
 }
 
 static int box_tostring(lua_State *L) {
@@ -135,6 +175,6 @@ void **mw_bind_new_box(lua_State *L, const char *type, void *pointer) {
 
 void *mw_bind_check_box(lua_State *L, int idx, const char *type) {
   void **box = luaL_checkudata(L, idx, type);
-  if (*box == NULL) luaL_error(L, "%s is closed", type);
+  if (*box == NULL) mw_bind_misuse(L, "%s is closed", type);
   return *box;
 }

@@ -14,6 +14,7 @@ struct mw_applier {
   void (*transform_free)(void *);
   struct mw_object_list shaped;  // the transformed part of the snapshot under way
   size_t shaped_from;            // how many of its items that took
+  bool running;
   uint64_t errors;
   uint64_t deltas;
   struct mw_notification due[MW_FIFO_BATCH];  // old and object: +1
@@ -49,6 +50,7 @@ void mw_applier_set_transform(struct mw_applier *a, mw_transform_cb cb, void *ct
   a->transform_free = free_ctx;
 }
 
+bool mw_applier_is_running(const struct mw_applier *a) { return a->running; }
 uint64_t mw_applier_errors(const struct mw_applier *a) { return a->errors; }
 uint64_t mw_applier_deltas(const struct mw_applier *a) { return a->deltas; }
 
@@ -188,7 +190,7 @@ static void apply_resync(struct mw_applier *a, const struct mw_delta *d) {
   mw_object_list_deinit(&all);
 }
 
-bool mw_applier_run(struct mw_applier *a, struct mw_delta_batch *batch, uint64_t deadline) {
+static bool run(struct mw_applier *a, struct mw_delta_batch *batch, uint64_t deadline) {
   for (size_t i = 0; i < batch->count; i++) {
     const struct mw_delta *d = &batch->deltas[i];
     switch (d->type) {
@@ -212,4 +214,11 @@ bool mw_applier_run(struct mw_applier *a, struct mw_delta_batch *batch, uint64_t
   tell(a, batch->initial);
   a->deltas += batch->count;
   return true;
+}
+
+bool mw_applier_run(struct mw_applier *a, struct mw_delta_batch *batch, uint64_t deadline) {
+  a->running = true;
+  bool done = run(a, batch, deadline);
+  a->running = false;
+  return done;
 }

@@ -30,5 +30,7 @@ void mw_applier_set_transform(struct mw_applier *a, mw_transform_cb cb, void *ct
 // middle of transforming a snapshot: call it again, with the same batch.
 bool mw_applier_run(struct mw_applier *a, struct mw_delta_batch *batch, uint64_t deadline);
 
+// Between store and notifications: a listener that came now would hear of some objects twice.
+bool mw_applier_is_running(const struct mw_applier *a);
 uint64_t mw_applier_errors(const struct mw_applier *a);  // transforms that failed
 uint64_t mw_applier_deltas(const struct mw_applier *a);  // applied

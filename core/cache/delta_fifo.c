@@ -345,13 +345,6 @@ bool mw_delta_fifo_has_synced(struct mw_delta_fifo *f) {
   return synced;
 }
 
-bool mw_delta_fifo_is_closed(struct mw_delta_fifo *f) {
-  pthread_mutex_lock(&f->lock);
-  bool closed = f->closed;
-  pthread_mutex_unlock(&f->lock);
-  return closed;
-}
-
 size_t mw_delta_fifo_depth(struct mw_delta_fifo *f) {
   pthread_mutex_lock(&f->lock);
   size_t depth = f->depth;

@@ -84,6 +84,5 @@ void mw_delta_fifo_done(struct mw_delta_fifo *f, struct mw_delta_batch *batch);
 // Latches once the first snapshot has been popped and applied; or at the first plain delta, if
 // that came before any snapshot (S-RF-11..14).
 bool mw_delta_fifo_has_synced(struct mw_delta_fifo *f);
-bool mw_delta_fifo_is_closed(struct mw_delta_fifo *f);
 size_t mw_delta_fifo_depth(struct mw_delta_fifo *f);
 uint64_t mw_delta_fifo_coalesced(struct mw_delta_fifo *f);

@@ -6,13 +6,18 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cache/shown.h"
+
+static const uint64_t slow_ns = 2ull * 1000 * 1000 * 1000;
 
 struct mw_indexer {
   struct mw_objmap store;
   struct mw_index **indexes;
   size_t index_count;
+  unsigned calling;  // index functions on the stack: the indexes stay as they are
+  uint64_t *spent;   // during a replace: nanoseconds per index; else NULL
   size_t object_bytes;
   unsigned long long failures;
   size_t rv_len;
@@ -62,11 +67,25 @@ static int check_name(const struct mw_indexer *ix, const struct mw_index_spec *s
   return mw_err_set(err, MW_EEXIST, "there is already an index named \"%s\"", mw_shown(name).text);
 }
 
-static int index_existing(const struct mw_indexer *ix, struct mw_index *x, struct mw_err *err) {
+// An index follows a change of the store. Its function may be a script that calls back here.
+static int update_index(struct mw_indexer *ix, struct mw_index *x, struct mw_object *old,
+                        struct mw_object *o, struct mw_err *err) {
+  ix->calling++;
+  int rc = mw_index_update(x, old, o, err);
+  ix->calling--;
+  return rc;
+}
+
+static int check_idle(const struct mw_indexer *ix, struct mw_err *err) {
+  if (ix->calling == 0) return 0;
+  return mw_err_set(err, MW_ESTATE, "indexes cannot change inside an index function");
+}
+
+static int index_existing(struct mw_indexer *ix, struct mw_index *x, struct mw_err *err) {
   struct mw_object *o;
   for (size_t cursor = 0; (o = mw_objmap_next(&ix->store, &cursor)) != NULL;) {
     struct mw_err why = {0};
-    int rc = mw_index_update(x, NULL, o, &why);
+    int rc = update_index(ix, x, NULL, o, &why);
     if (rc == 0) continue;
     return mw_err_set(err, rc, "index \"%s\" fails on \"%s\": %s", mw_shown(mw_index_name(x)).text,
                       mw_shown(mw_object_key(o)).text,
@@ -77,7 +96,7 @@ static int index_existing(const struct mw_indexer *ix, struct mw_index *x, struc
 
 int mw_indexer_add_indexes(struct mw_indexer *ix, const struct mw_index_spec *specs, size_t count,
                            struct mw_err *err) {
-  int rc = 0;
+  int rc = check_idle(ix, err);
   for (size_t i = 0; i < count && rc == 0; i++) rc = check_name(ix, specs, i, err);
   if (rc < 0) {
     for (size_t i = 0; i < count; i++) {
@@ -99,6 +118,8 @@ int mw_indexer_add_indexes(struct mw_indexer *ix, const struct mw_index_spec *sp
 }
 
 int mw_indexer_remove_index(struct mw_indexer *ix, struct mw_slice name, struct mw_err *err) {
+  int rc = check_idle(ix, err);
+  if (rc < 0) return rc;
   struct mw_index *x = find_index(ix, name);
   if (x == NULL) return no_index(name, err);
   if (x == ix->indexes[0]) {
@@ -138,9 +159,24 @@ static void apply(struct mw_indexer *ix, struct mw_object *old, struct mw_object
   for (size_t i = 0; i < ix->index_count; i++) {
     struct mw_err err;
     err.code = 0;
-    int rc = mw_index_update(ix->indexes[i], old, o, &err);
+    uint64_t since = ix->spent != NULL && i > 0 ? mw_clock_now() : 0;
+    int rc = update_index(ix, ix->indexes[i], old, o, &err);
+    if (since > 0) ix->spent[i] += mw_clock_now() - since;
     if (rc < 0) report_failure(ix, ix->indexes[i], o, rc, &err);
   }
+}
+
+static void warn_if_slow(const struct mw_indexer *ix, size_t objects) {
+  uint64_t total = 0;
+  size_t slowest = 0;
+  for (size_t i = 0; i < ix->index_count; i++) {
+    total += ix->spent[i];
+    if (ix->spent[i] > ix->spent[slowest]) slowest = i;
+  }
+  if (total < slow_ns) return;
+  mw_log(MW_LOG_WARN, "an index function is slow, nothing else ran meanwhile",
+         MW_SLC("index", mw_index_name(ix->indexes[slowest])),
+         MW_NUM("seconds", (double)ix->spent[slowest] / 1e9), MW_INT("objects", objects));
 }
 
 static void set_rv(struct mw_indexer *ix, struct mw_slice rv) {
@@ -190,6 +226,7 @@ void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all,
                         struct mw_object_list *olds, struct mw_object_list *gone) {
   mw_object_trim();
   bool was_empty = ix->store.count == 0;
+  ix->spent = mw_xcalloc(ix->index_count, sizeof *ix->spent);
   struct mw_objmap listed;
   mw_objmap_init(&listed);
   if (was_empty) {
@@ -204,6 +241,9 @@ void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all,
   if (!was_empty) sweep(ix, &listed, gone);
   mw_objmap_deinit(&listed);
   set_rv(ix, rv);
+  warn_if_slow(ix, all->n);
+  mw_free(ix->spent);
+  ix->spent = NULL;
 }
 
 void mw_indexer_set_rv(struct mw_indexer *ix, struct mw_slice rv) {
@@ -264,7 +304,7 @@ static void add_new(const struct mw_objmap *m, struct mw_objmap *seen, struct mw
   }
 }
 
-int mw_indexer_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_object *o,
+int mw_indexer_index(struct mw_indexer *ix, struct mw_slice index, struct mw_object *o,
                      struct mw_object_list *out, struct mw_err *err) {
   const struct mw_index *x = find_index(ix, index);
   if (x == NULL) return no_index(index, err);
@@ -272,7 +312,9 @@ int mw_indexer_index(const struct mw_indexer *ix, struct mw_slice index, struct 
   struct mw_objmap seen;
   mw_values_init(&values);
   mw_objmap_init(&seen);
+  ix->calling++;
   int rc = mw_index_compute(x, o, &values, err);
+  ix->calling--;
   for (size_t i = 0; i < values.count && rc == 0; i++) {
     const struct mw_objmap *m = mw_index_get(x, mw_values_get(&values, i));
     if (m == NULL) continue;

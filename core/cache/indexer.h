@@ -5,7 +5,9 @@
 // half an index: the object has no values in that index, and the failure is counted and reported
 // (S-STO-23). One that fails on existing objects refuses the registration. Index values are
 // remembered per object, so removal never calls the function again and a function that changes
-// its mind cannot strand an entry. Indexes can be removed (our extension to S-STO-27).
+// its mind cannot strand an entry. Indexes can be removed (our extension to S-STO-27). Index
+// functions may be scripts that call back here: they may read, but while one runs the set of
+// indexes stays as it is.
 //
 // The index `namespace` is always there and needs no memory per object beyond its set.
 #pragma once
@@ -26,10 +28,12 @@ struct mw_indexer *mw_indexer_new(void);
 void mw_indexer_free(struct mw_indexer *ix);
 
 // Adds all or none: MW_EEXIST names a clash, MW_ESCRIPT or another code an object that the function
-// fails on. Existing objects are indexed before it returns (S-STO-26).
+// fails on. Existing objects are indexed before it returns (S-STO-26). MW_ESTATE inside an index
+// function.
 int mw_indexer_add_indexes(struct mw_indexer *ix, const struct mw_index_spec *specs, size_t count,
                            struct mw_err *err) __attribute__((warn_unused_result));
 // MW_ENOTFOUND when there is none of that name; `namespace` cannot be removed (MW_EINVAL).
+// MW_ESTATE inside an index function.
 int mw_indexer_remove_index(struct mw_indexer *ix, struct mw_slice name, struct mw_err *err);
 // Calls cb with each index's name.
 void mw_indexer_each_index(const struct mw_indexer *ix, void (*cb)(void *ctx, struct mw_slice name),
@@ -42,7 +46,8 @@ struct mw_object *mw_indexer_upsert(struct mw_indexer *ix, struct mw_object *o);
 struct mw_object *mw_indexer_remove(struct mw_indexer *ix, struct mw_slice key, struct mw_slice rv);
 // Makes the store exactly `all` (last of duplicate keys wins) and its RV rv, without ever holding
 // both states twice. olds gets one entry per item of all: the object it replaced with +1, or NULL;
-// gone gets what is no longer there.
+// gone gets what is no longer there. When the index functions take more than 2 s of it, a warning
+// names the slowest.
 void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all, struct mw_slice rv,
                         struct mw_object_list *olds, struct mw_object_list *gone);
 // One longer than MW_OBJECT_RV_MAX is ignored.
@@ -60,7 +65,7 @@ void mw_indexer_list(const struct mw_indexer *ix, struct mw_slice ns,
 int mw_indexer_by_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,
                         struct mw_object_list *out, struct mw_err *err);
 // Objects that share a value with o, each once.
-int mw_indexer_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_object *o,
+int mw_indexer_index(struct mw_indexer *ix, struct mw_slice index, struct mw_object *o,
                      struct mw_object_list *out, struct mw_err *err);
 // The keys under one value, sorted ascending.
 int mw_indexer_index_keys(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,

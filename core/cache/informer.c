@@ -192,7 +192,7 @@ static void on_source_stopped(void *ctx) {
   unpin(inf);
 }
 
-static void on_watching(void *ctx) { ((struct mw_informer *)ctx)->last_error[0] = '\0'; }
+static void on_opened(void *ctx) { ((struct mw_informer *)ctx)->last_error[0] = '\0'; }
 
 // An outage says the same again and again: once in a while is enough for people.
 static enum mw_log_level level_of(struct mw_informer *inf, const struct mw_err *err) {
@@ -237,7 +237,7 @@ static void on_processor_change(void *ctx) {
 struct mw_informer *mw_informer_new(const struct mw_runtime *runtime,
                                     const struct mw_informer_config *config) {
   struct mw_informer *inf = mw_xcalloc(1, sizeof *inf);
-  struct mw_source_callbacks callbacks = {on_wake, on_source_error, on_watching, on_source_stopped,
+  struct mw_source_callbacks callbacks = {on_wake, on_source_error, on_opened, on_source_stopped,
                                           inf};
   inf->refs = 1;
   inf->script = runtime->script;
@@ -365,6 +365,13 @@ struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
                                              bool replay, struct mw_err *err) {
   if (inf->state >= STOPPING) {
     refuse(inf, err, "cannot add a handler");
+    return NULL;
+  }
+  if (mw_applier_is_running(inf->applier)) {
+    mw_err_set(err, MW_ESTATE,
+               "cannot add a handler inside an index function or a transform: the informer of %s "
+               "is just applying events",
+               inf->name);
     return NULL;
   }
   struct mw_listener_config chosen = *config;

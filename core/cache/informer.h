@@ -90,12 +90,13 @@ void mw_informer_want_resync(struct mw_informer *inf, double seconds);
 
 // Handlers. requested resync < 0 means the informer's default. The rules of S-INF-40..45 decide
 // the effective period. After start the listener first gets every stored object as an initial add
-// unless replay is false. MW_ESTATE after stop.
+// unless replay is false. MW_ESTATE after stop, and inside an index function or a transform that
+// events run: store and notifications are apart then, and the replay would repeat some of them.
 struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
                                              const struct mw_listener_config *config, double resync,
                                              bool replay, struct mw_err *err);
 
-// Indexes: as indexer.h, refused after stop (S-INF-04).
+// Indexes: as indexer.h, also refused after stop (S-INF-04).
 int mw_informer_add_indexes(struct mw_informer *inf, const struct mw_index_spec *specs,
                             size_t count, struct mw_err *err);
 struct mw_indexer *mw_informer_indexer(struct mw_informer *inf);
@@ -108,10 +109,11 @@ void mw_informer_on_stopped(struct mw_informer *inf, mw_loop_cb stopped, void *c
 struct mw_informer_stats {
   struct mw_reflector_stats reflector;
   struct mw_indexer_stats store;
-  size_t queued;                        // deltas in the fifo
-  uint64_t coalesced;                   // by the fifo
-  uint64_t process_errors;              // transforms that failed
-  uint64_t deltas;                      // applied
-  char last_error[MW_ERR_MESSAGE_MAX];  // "" when the last cycle went well
+  size_t queued;            // deltas in the fifo
+  uint64_t coalesced;       // by the fifo
+  uint64_t process_errors;  // transforms that failed
+  uint64_t deltas;          // applied
+  // What failed last; "" once the server has opened a watch since, or newer deltas were applied.
+  char last_error[MW_ERR_MESSAGE_MAX];
 };
 void mw_informer_stats(struct mw_informer *inf, struct mw_informer_stats *out);

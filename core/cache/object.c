@@ -97,6 +97,7 @@ static void uuid_print(const uint8_t *bytes, char out[UUID_TEXT]) {
 }
 
 static int check_item(const struct mw_item *item, struct mw_err *err) {
+  if (item->refused != NULL) return mw_err_set(err, MW_ELIMIT, "%s", item->refused);
   if (!item->has_metadata) return mw_err_set(err, MW_EINVAL, "the object has no metadata");
   if (item->name.n == 0) return mw_err_set(err, MW_EINVAL, "the object has no metadata.name");
   const char *what = NULL;
@@ -126,8 +127,9 @@ static struct mw_object *assemble(const struct mw_item *item, struct mw_slice pa
                                   struct mw_dict *dict) {
   uint8_t uuid[UUID_BYTES];
   bool is_uuid = uuid_pack(item->uid, uuid);
-  bool more = item->label_count > FINGERPRINTS_MAX;
-  size_t prints = more ? FINGERPRINTS_MAX : item->label_count;
+  size_t prints = item->label_count;
+  bool more = item->more_labels || prints > FINGERPRINTS_MAX;
+  if (prints > FINGERPRINTS_MAX) prints = FINGERPRINTS_MAX;
   size_t key_len = item->name.n + (item->ns.n > 0 ? item->ns.n + 1 : 0);
   size_t uid_len = is_uuid ? UUID_BYTES : item->uid.n;
   struct mw_object *o = mw_xmalloc(sizeof *o + prints * sizeof o->prints[0] + key_len + 1 +
@@ -269,15 +271,6 @@ int mw_object_metadata(struct mw_json *c, struct mw_slice key) {
   return kind == MW_JSON_OBJECT ? mw_json_find(c, key) : 0;
 }
 
-static bool same_key(struct mw_slice raw, bool escaped, struct mw_slice key) {
-  if (!escaped) return mw_slice_eq(raw, key);
-  struct mw_buf text;
-  mw_buf_init(&text, raw.n);
-  bool same = mw_json_unescape(raw, &text) == 0 && mw_slice_eq(mw_buf_slice(&text), key);
-  mw_buf_deinit(&text);
-  return same;
-}
-
 // Unescapes in place: the memory is the unpacker's, ours until its next use, and the text only
 // gets shorter.
 static struct mw_slice unescape_in_place(struct mw_slice raw) {
@@ -302,7 +295,7 @@ static int find_label(struct mw_slice json, struct mw_slice key, struct mw_slice
   bool first = true, found = false, found_escaped = false, escaped = false;
   struct mw_slice name;
   while ((rc = mw_json_member(&c, &first, &name, &escaped)) > 0) {
-    if (mw_json_peek(&c) == MW_JSON_STRING && same_key(name, escaped, key)) {
+    if (mw_json_peek(&c) == MW_JSON_STRING && mw_raw_is(name, escaped, key)) {
       found = true;
       rc = mw_json_string(&c, value, &found_escaped);
     } else {

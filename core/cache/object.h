@@ -23,8 +23,8 @@ enum { MW_OBJECT_KEY_MAX = 1024, MW_OBJECT_UID_MAX = 128, MW_OBJECT_RV_MAX = 128
 
 struct mw_object;
 
-// Packs an item. NULL when it cannot be stored: no metadata, no name, or key, uid or rv longer
-// than the maxima above (err says which).
+// Packs an item. NULL when it cannot be stored: refused, no metadata, no name, or key, uid or rv
+// longer than the maxima above (err says which).
 struct mw_object *mw_object_new(const struct mw_item *item, struct mw_packer *packer,
                                 struct mw_err *err);
 struct mw_object *mw_object_ref(struct mw_object *o);  // NULL in, NULL out

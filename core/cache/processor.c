@@ -31,7 +31,6 @@ struct mw_listener {
   uint64_t running_since;
   bool busy;
   bool removed;
-  bool closed;
   bool synced;      // latched and told
   bool syncing;     // S-INF-23
   uint64_t resync;  // period, 0: none
@@ -119,8 +118,6 @@ void mw_listener_remove(struct mw_listener *l) {
   mw_notify_queue_clear(&l->queue);
   post_pump(l->processor);
 }
-
-bool mw_listener_is_closed(const struct mw_listener *l) { return l->closed; }
 
 bool mw_listener_has_synced(const struct mw_listener *l) {
   if (l->synced || l->removed) return l->synced;
@@ -289,7 +286,6 @@ static void close_removed(struct mw_processor *p) {
     p->count--;
     memmove(&p->listeners[i], &p->listeners[i + 1], (p->count - i) * sizeof *p->listeners);
     l->processor = NULL;
-    l->closed = true;
     p->changed = true;
     if (l->config.closed != NULL) l->config.closed(l->config.ctx);
     mw_listener_unref(l);

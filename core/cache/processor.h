@@ -62,7 +62,6 @@ void mw_listener_unref(struct mw_listener *l);  // NULL is fine
 // No new notifications; queued ones are dropped; a running one finishes, then `closed` is called
 // (from the loop, never inside this call). Idempotent.
 void mw_listener_remove(struct mw_listener *l);
-bool mw_listener_is_closed(const struct mw_listener *l);
 void mw_listener_finished(struct mw_listener *l);
 
 // Queues a synthetic add for a late listener.

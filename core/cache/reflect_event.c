@@ -18,10 +18,15 @@ static enum mw_error_place place(const struct mw_reflector *r) {
 }
 
 // The kind of the first object stands for all until the next snapshot: what the resource's kind is
-// called we are never told (S-REF-52).
-static bool check(struct mw_reflector *r, const struct mw_item *item) {
+// called we are never told (S-REF-52). A refused object goes on to where it is dropped, as its
+// version or its deletion may count.
+static bool check(struct mw_reflector *r, const struct mw_event *event) {
+  const struct mw_item *item = &event->item;
   struct mw_err err = {0};
-  if (!item->has_metadata) {
+  if (item->refused != NULL && event->type <= MW_EVENT_DELETED) return true;
+  if (item->refused != NULL) {
+    mw_err_set(&err, MW_ELIMIT, "%s", item->refused);
+  } else if (!item->has_metadata) {
     mw_err_set(&err, MW_EINVAL, "an event's object has no metadata");
   } else if (mw_slice_is(item->kind, "Table")) {
     mw_err_set(&err, MW_EINVAL, "an event's object is a Table");
@@ -63,14 +68,15 @@ static void collect(struct mw_reflector *r, const struct mw_item *item) {
 }
 
 static void uncollect(struct mw_reflector *r, const struct mw_item *item) {
-  struct mw_err err = {0};
-  struct mw_object *o = mw_object_new(item, r->packer, &err);
-  if (o == NULL) {
-    mw_reflect_drop(r, MW_PLACE_STREAM_LIST, item, &err);
+  char room[MW_OBJECT_KEY_MAX];
+  struct mw_slice key = mw_reflect_key(item, room);
+  if (key.n > 0) {
+    mw_object_unref(mw_objmap_del(&r->snapshot.temp, key));
     return;
   }
-  mw_object_unref(mw_objmap_del(&r->snapshot.temp, mw_object_key(o)));
-  mw_object_unref(o);
+  struct mw_err err = {0};
+  mw_err_set(&err, MW_EINVAL, "an object was deleted, but its name is missing or too long");
+  mw_reflect_drop(r, MW_PLACE_STREAM_LIST, item, &err);
 }
 
 // The marker: the snapshot is complete, and the stream goes on as a plain watch (S-WL-05).
@@ -105,11 +111,23 @@ static void stream_event(struct mw_reflector *r, const struct mw_event *event) {
 
 // After the snapshot.
 
+// An object was deleted whose last state cannot be stored: what is known of it has to go. The
+// version of that is old; a bookmark brings the one of the deletion.
+static void remove_known(struct mw_reflector *r, const struct mw_item *item) {
+  char room[MW_OBJECT_KEY_MAX];
+  struct mw_object *known = mw_objmap_del(&r->known, mw_reflect_key(item, room));
+  if (known == NULL) return;
+  r->sink.remove(r->sink.ctx, known);
+  if (!r->stopping && item->rv.n > 0) r->sink.bookmark(r->sink.ctx, item->rv);
+  mw_object_unref(known);
+}
+
 static void pass_on(struct mw_reflector *r, const struct mw_event *event) {
   struct mw_err err = {0};
   struct mw_object *o = mw_object_new(&event->item, r->packer, &err);
   if (o == NULL) {
     mw_reflect_drop(r, MW_PLACE_WATCH, &event->item, &err);
+    if (event->type == MW_EVENT_DELETED && !r->stopping) remove_known(r, &event->item);
     return;
   }
   if (event->type == MW_EVENT_DELETED) {
@@ -145,7 +163,7 @@ static int error_event(struct mw_reflector *r, const struct mw_event *event) {
 int mw_reflect_event(void *ctx, const struct mw_event *event) {
   struct mw_reflector *r = ctx;
   if (event->type == MW_EVENT_ERROR) return error_event(r, event);
-  bool good = check(r, &event->item);
+  bool good = check(r, event);
   if (r->stopping) return MW_ECANCELLED;
   if (!good) return 0;
   if (event->type == MW_EVENT_UNKNOWN) {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cache/reflector_internal.h"
+#include "cache/shown.h"
 
 enum { PATH_LIMIT = 256 * 1024, LIST_IDLE = 60 };
 
@@ -43,33 +44,45 @@ void mw_reflect_snapshot_begin(struct mw_reflector *r, const char *rv) {
   s->full = false;
 }
 
-static struct mw_slice item_name(const struct mw_item *item) {
-  return item->name.n > 0 ? item->name : MW_SLICE("(no name)");
+struct mw_slice mw_reflect_key(const struct mw_item *item, char room[MW_OBJECT_KEY_MAX]) {
+  struct mw_slice ns = item->ns, name = item->name;
+  if (name.n == 0 || ns.n + 1 + name.n > MW_OBJECT_KEY_MAX) return mw_slice(room, 0);
+  size_t n = 0;
+  if (ns.n > 0) {
+    memcpy(room, ns.p, ns.n);
+    room[ns.n] = '/';
+    n = ns.n + 1;
+  }
+  memcpy(room + n, name.p, name.n);
+  return mw_slice(room, n + name.n);
 }
 
 void mw_reflect_drop(struct mw_reflector *r, enum mw_error_place place, const struct mw_item *item,
                      const struct mw_err *err) {
+  char room[MW_OBJECT_KEY_MAX];
+  struct mw_slice key = mw_reflect_key(item, room);
+  if (key.n == 0) key = MW_SLICE("(no name)");
   mw_reflect_count(r->stats, MW_REFLECT_DROPPED);
-  mw_log(MW_LOG_WARN, "object left out", MW_STR("resource", r->name), MW_SLC("namespace", item->ns),
-         MW_SLC("name", item_name(item)), MW_STR("reason", err->message));
+  mw_log(MW_LOG_ERROR, "object left out", MW_STR("resource", r->name), MW_SLC("key", key),
+         MW_STR("reason", err->message));
   if (r->drop_told) return;
   r->drop_told = true;
-  r->callbacks.on_error(r->callbacks.ctx, place, err, "going on without this object");
+  struct mw_err told = {0};
+  mw_err_set(&told, err->code, "object \"%s\" left out: %s", mw_shown(key).text, err->message);
+  r->callbacks.on_error(r->callbacks.ctx, place, &told, "going on without this object");
 }
 
 // What the last snapshot and the events since have under the item's key, or NULL.
 static struct mw_object *find_known(const struct mw_reflector *r, const struct mw_item *item) {
-  struct mw_slice ns = item->ns, name = item->name;
-  if (r->known.count == 0 || ns.n + 1 + name.n > MW_OBJECT_KEY_MAX) return NULL;
-  char key[MW_OBJECT_KEY_MAX];
-  size_t n = 0;
-  if (ns.n > 0) {
-    memcpy(key, ns.p, ns.n);
-    key[ns.n] = '/';
-    n = ns.n + 1;
-  }
-  if (name.n > 0) memcpy(key + n, name.p, name.n);
-  return mw_objmap_get(&r->known, mw_slice(key, n + name.n));
+  char room[MW_OBJECT_KEY_MAX];
+  if (r->known.count == 0) return NULL;
+  return mw_objmap_get(&r->known, mw_reflect_key(item, room));
+}
+
+// Whether the item is another state of an object, not one that took its name.
+static bool same_uid(const struct mw_object *o, const struct mw_item *item) {
+  char uid[MW_OBJECT_UID_MAX + 1];
+  return item->uid.n == 0 || mw_slice_eq(mw_slice(uid, mw_object_uid(o, uid)), item->uid);
 }
 
 struct mw_object *mw_reflect_snapshot_object(struct mw_reflector *r, const struct mw_item *item,
@@ -81,8 +94,9 @@ struct mw_object *mw_reflect_snapshot_object(struct mw_reflector *r, const struc
   }
   struct mw_err err = {0};
   struct mw_object *o = mw_object_new(item, r->packer, &err);
-  if (o == NULL) mw_reflect_drop(r, place, item, &err);
-  return o;
+  if (o != NULL) return o;
+  mw_reflect_drop(r, place, item, &err);
+  return known != NULL && same_uid(known, item) ? mw_object_ref(known) : NULL;
 }
 
 void mw_reflect_snapshot_done(struct mw_reflector *r, struct mw_slice rv) {
@@ -243,6 +257,7 @@ static void request_page(struct mw_reflector *r) {
         .path = path.p,
         .accept = r->config.metadata_only ? accept_metadata : accept_json,
         .idle_timeout = LIST_IDLE,
+        .head_timeout = r->config.head_timeout,
     };
     mw_reflect_count(r->stats, MW_REFLECT_LISTS);
     r->request = mw_http_start(r->http, r->endpoint, &options, &callbacks, r);

@@ -2,8 +2,9 @@
 // The watch request in its two forms: as a streaming list until the marker comes (S-WL), and plain
 // (S-REF-30..39). A streaming list turns into a plain watch on the same connection.
 //
-// How a stream ends decides what follows. A cut is an end like any other (S-REST-07): the next
-// watch starts at the last version seen, so nothing is lost.
+// How a stream ends decides what follows. A cut of an open stream is an end like any other
+// (S-REST-07): the next watch starts at the last version seen, so nothing is lost. A request that
+// was never answered is a failure.
 #include <stdio.h>
 #include <string.h>
 
@@ -63,14 +64,19 @@ static void stream_ended(struct mw_reflector *r) {
     return;
   }
   mw_err_set(&err, MW_EEOF, "the streaming list ended before it was complete");
-  failure.in_stream = false;
   mw_reflect_decide(r, MW_DECISION_STREAM_CUT, &failure);
+}
+
+// The server is away or busy: to ask for something else would not help.
+static bool is_later(const struct mw_reflector *r, int code) {
+  if (code == MW_EREFUSED || code == MW_ETHROTTLED) return true;
+  return !r->watch.opened && (code == MW_EEOF || code == MW_ETIMEOUT);
 }
 
 static void stream_failed(struct mw_reflector *r, const struct mw_err *err) {
   struct mw_reflect_failure failure = {MW_PLACE_STREAM_LIST, r->watch.opened, err};
   bool expired = err->code == MW_EEXPIRED || err->code == MW_ETOOLARGERV;
-  if (err->code == MW_EREFUSED || err->code == MW_ETHROTTLED) {
+  if (is_later(r, err->code)) {
     mw_reflect_decide(r, MW_DECISION_STREAM_WAIT, &failure);
   } else if (expired && !r->rv_unavailable) {
     r->rv_unavailable = true;
@@ -94,8 +100,7 @@ static void watch_ended(struct mw_reflector *r) {
 
 static enum mw_decision watch_decision(struct mw_reflector *r, int code) {
   if (!r->watch.opened) {
-    bool later = code == MW_EREFUSED || code == MW_ETHROTTLED;
-    return later ? MW_DECISION_WATCH_OPEN_WAIT : MW_DECISION_WATCH_OPEN_FAILED;
+    return is_later(r, code) ? MW_DECISION_WATCH_OPEN_WAIT : MW_DECISION_WATCH_OPEN_FAILED;
   }
   if (code == MW_ETHROTTLED) return MW_DECISION_WATCH_THROTTLED;
   if (code == MW_EEXPIRED) return MW_DECISION_WATCH_EXPIRED;
@@ -117,10 +122,10 @@ static void find_reason(const struct mw_reflector *r, const struct mw_err *err,
                         struct mw_slice body, struct mw_err *why) {
   *why = r->body_err;
   if (why->code != 0) return;
-  if (err == NULL || err->code == MW_EEOF || err->code == MW_ETIMEOUT) return;
+  if (err == NULL) return;
   if (!r->watch.opened) {
     mw_reflect_explain(r, err, body, why);
-  } else {
+  } else if (err->code != MW_EEOF && err->code != MW_ETIMEOUT) {
     mw_err_set(why, MW_EINTERNAL, "the stream broke: %s", err->message);
   }
 }
@@ -153,6 +158,7 @@ static void on_response(void *ctx, const struct mw_response *response) {
   struct mw_reflector *r = ctx;
   r->http_status = response->status;
   r->watch.opened = response->status == 200;
+  if (r->watch.opened && r->callbacks.on_opened != NULL) r->callbacks.on_opened(r->callbacks.ctx);
 }
 
 static int on_data(void *ctx, const char *p, size_t n) {
@@ -208,6 +214,7 @@ static int send_request(struct mw_reflector *r, const char *rv) {
         .path = path.p,
         .accept = r->config.metadata_only ? accept_metadata : accept_json,
         .idle_timeout = (double)(seconds + IDLE_GRACE),
+        .head_timeout = r->config.head_timeout,
         .is_watch = true,
     };
     r->watch.split = mw_watch_split_new(r->config.projection, mw_reflect_event, r);

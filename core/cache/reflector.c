@@ -16,10 +16,12 @@
 #include "cache/reflector_internal.h"
 #include "wire/status.h"
 
+enum { HEAD_TIMEOUT = 30 };
+
 struct row {
   void (*next)(struct mw_reflector *r);
   bool wait;                // one backoff delay first
-  bool tell;                // on_error hears of it even if no stream was open (S-REF-03)
+  bool tell;                // on_error hears of it even if no stream was open
   enum mw_log_level level;  // of the log line when on_error does not
   const char *again;        // `next` in words; the delay is appended
 };
@@ -28,18 +30,18 @@ static void cycle(struct mw_reflector *r);
 
 static const struct row rows[MW_DECISION_COUNT] = {
     [MW_DECISION_START] = {cycle, false, false, MW_LOG_DEBUG, "starting"},
-    [MW_DECISION_STREAM_WAIT] = {mw_reflect_stream, true, false, MW_LOG_WARN, "retrying"},
+    [MW_DECISION_STREAM_WAIT] = {mw_reflect_stream, true, true, MW_LOG_DEBUG, "retrying"},
     [MW_DECISION_STREAM_EXPIRED] = {mw_reflect_stream, false, false, MW_LOG_INFO,
                                     "asking for the newest state"},
     [MW_DECISION_STREAM_FALLBACK] = {mw_reflect_list, false, false, MW_LOG_INFO,
                                      "listing page by page instead"},
-    [MW_DECISION_STREAM_CUT] = {mw_reflect_stream, true, false, MW_LOG_WARN, "retrying"},
+    [MW_DECISION_STREAM_CUT] = {mw_reflect_stream, true, true, MW_LOG_DEBUG, "retrying"},
     [MW_DECISION_LIST_EXPIRED] = {mw_reflect_list_newest, false, false, MW_LOG_INFO,
                                   "asking for the newest state"},
     [MW_DECISION_LIST_FAILED] = {cycle, true, true, MW_LOG_DEBUG, "retrying"},
     [MW_DECISION_WATCH_ENDED] = {mw_reflect_watch, false, false, MW_LOG_DEBUG, "watching on"},
-    [MW_DECISION_WATCH_SHORT] = {cycle, true, false, MW_LOG_WARN, "reading all again"},
-    [MW_DECISION_WATCH_OPEN_WAIT] = {mw_reflect_watch, true, false, MW_LOG_WARN, "watching on"},
+    [MW_DECISION_WATCH_SHORT] = {cycle, true, false, MW_LOG_DEBUG, "reading all again"},
+    [MW_DECISION_WATCH_OPEN_WAIT] = {mw_reflect_watch, true, true, MW_LOG_DEBUG, "watching on"},
     [MW_DECISION_WATCH_OPEN_FAILED] = {cycle, true, true, MW_LOG_DEBUG, "reading all again"},
     [MW_DECISION_WATCH_THROTTLED] = {mw_reflect_watch, true, false, MW_LOG_DEBUG, "watching on"},
     [MW_DECISION_WATCH_INTERNAL] = {mw_reflect_watch, false, false, MW_LOG_DEBUG, "watching on"},
@@ -171,9 +173,15 @@ static void tell(struct mw_reflector *r, const struct row *row,
   char again[128];
   say_again(again, sizeof again, row, delay, failure->err);
   bool told = row->tell || failure->in_stream;
-  mw_log(told ? MW_LOG_DEBUG : row->level, place_names[failure->place], MW_STR("resource", r->name),
-         MW_STR("error", failure->err->message), MW_STR("code", mw_err_name(failure->err->code)),
-         MW_STR("next", again));
+  enum mw_log_level level = told ? MW_LOG_DEBUG : row->level;
+  const char *what = place_names[failure->place];
+  if (row == &rows[MW_DECISION_STREAM_FALLBACK] && !told) {
+    what = "streaming list refused, listing instead";
+    if (r->fallback_told) level = MW_LOG_DEBUG;
+    r->fallback_told = true;
+  }
+  mw_log(level, what, MW_STR("resource", r->name), MW_STR("error", failure->err->message),
+         MW_STR("code", mw_err_name(failure->err->code)), MW_STR("next", again));
   if (told) r->callbacks.on_error(r->callbacks.ctx, failure->place, failure->err, again);
 }
 
@@ -246,6 +254,7 @@ struct mw_reflector *mw_reflector_new(struct mw_loop *loop, struct mw_http *http
   r->config.query = mw_xstrdup(config->query != NULL ? config->query : "");
   if (config->projection == NULL) r->config.projection = mw_projection_default();
   if (config->short_watch <= 0) r->config.short_watch = 1;
+  if (config->head_timeout <= 0) r->config.head_timeout = HEAD_TIMEOUT;
   r->sink = *sink;
   r->callbacks = *callbacks;
   mw_resource_name(&config->resource, r->name, sizeof r->name);

@@ -13,9 +13,15 @@
 // - a streaming list that ends cleanly before its marker waits one backoff delay (S-WL-10): a proxy
 //   that cuts streams cannot make us spin.
 // - the RV "" retry after 410 is paged (S-REF-14).
-// - errors inside an open stream reach the error callback too, with their place (S-REF-03).
-// - an event that cannot be stored (no name, too long) is logged, counted and reported, and the
-//   cycle goes on (S-REF-51); its resource version still counts.
+// - the error callback hears more than S-REF-03 asks for, with the place: errors inside an open
+//   stream, a streaming list that was cut, and every refused, throttled or lost request. An outage
+//   must be seen. What is answered at once by other means (a streaming list that is not supported,
+//   an expired version) is only logged.
+// - a watch that never opened because the connection was lost or nothing came in time is like one
+//   that was refused: wait and watch on (S-REST-04 makes it one that ended at once).
+// - an object that cannot be stored (no name, too deep, too large) is logged, counted and, once per
+//   request, reported, and the cycle goes on (S-REF-51); its resource version still counts. What is
+//   known under its key stays until it is deleted or recreated.
 // - unknown event types are counted and logged, their RV is recorded (S-REF-50).
 #pragma once
 
@@ -31,22 +37,22 @@
 #include "wire/path.h"
 
 // The rows of semantics 2.10, in order. name, text.
-#define MW_DECISION_MAP(X)                                                 \
-  X(START, "start")                                                        \
-  X(STREAM_WAIT, "streaming list: refused or 429, wait and retry")         \
-  X(STREAM_EXPIRED, "streaming list: expired or too large, retry at \"\"") \
-  X(STREAM_FALLBACK, "streaming list: other error, fall back to list")     \
-  X(STREAM_CUT, "streaming list: ended before its marker, wait and retry") \
-  X(LIST_EXPIRED, "list: expired or too large, retry at \"\"")             \
-  X(LIST_FAILED, "list: other error, wait and start a new cycle")          \
-  X(WATCH_ENDED, "watch: ended cleanly, watch on")                         \
-  X(WATCH_SHORT, "watch: ended at once without an event, wait, new cycle") \
-  X(WATCH_OPEN_WAIT, "watch: refused or 429 on open, wait and watch on")   \
-  X(WATCH_OPEN_FAILED, "watch: other error on open, wait, new cycle")      \
-  X(WATCH_THROTTLED, "watch: 429 in the stream, wait and watch on")        \
-  X(WATCH_INTERNAL, "watch: internal error within the budget, watch on")   \
-  X(WATCH_EXPIRED, "watch: expired in the stream, wait, new cycle")        \
-  X(WATCH_FAILED, "watch: other error in the stream, wait, new cycle")     \
+#define MW_DECISION_MAP(X)                                                     \
+  X(START, "start")                                                            \
+  X(STREAM_WAIT, "streaming list: refused, lost or 429, wait and retry")       \
+  X(STREAM_EXPIRED, "streaming list: expired or too large, retry at \"\"")     \
+  X(STREAM_FALLBACK, "streaming list: other error, fall back to list")         \
+  X(STREAM_CUT, "streaming list: ended before its marker, wait and retry")     \
+  X(LIST_EXPIRED, "list: expired or too large, retry at \"\"")                 \
+  X(LIST_FAILED, "list: other error, wait and start a new cycle")              \
+  X(WATCH_ENDED, "watch: ended cleanly, watch on")                             \
+  X(WATCH_SHORT, "watch: ended at once without an event, wait, new cycle")     \
+  X(WATCH_OPEN_WAIT, "watch: refused, lost or 429 on open, wait and watch on") \
+  X(WATCH_OPEN_FAILED, "watch: other error on open, wait, new cycle")          \
+  X(WATCH_THROTTLED, "watch: 429 in the stream, wait and watch on")            \
+  X(WATCH_INTERNAL, "watch: internal error within the budget, watch on")       \
+  X(WATCH_EXPIRED, "watch: expired in the stream, wait, new cycle")            \
+  X(WATCH_FAILED, "watch: other error in the stream, wait, new cycle")         \
   X(PAGE_EXPIRED, "list: expired on a later page, one full list")
 
 enum mw_decision {
@@ -99,6 +105,7 @@ struct mw_reflector_config {
   double min_watch_timeout;      // seconds; below 300 means 300 (S-REF-30)
   double internal_error_budget;  // seconds (S-REF-37), 0: never retry in place
   double short_watch;            // seconds under which a watch is very short; 0: 1
+  double head_timeout;           // seconds a server may take to begin its answer; 0: 30
   double resync;                 // check period, 0: never
   uint64_t seed;                 // of jitter; 0: random
 };
@@ -109,6 +116,7 @@ struct mw_reflector_callbacks {
   void (*on_error)(void *ctx, enum mw_error_place place, const struct mw_err *err,
                    const char *again);
   void (*on_state)(void *ctx, enum mw_reflector_state state);  // may be NULL
+  void (*on_opened)(void *ctx);  // a watch or streaming list was answered with 200; may be NULL
   // Stopped; nothing will be called any more. From the loop, never inside stop.
   void (*on_stopped)(void *ctx);
   void *ctx;
@@ -136,7 +144,7 @@ struct mw_reflector_stats {
   uint64_t lists;          // list requests, pages included
   uint64_t watches;        // watch requests, streaming lists included
   uint64_t events;         // counted events
-  uint64_t dropped;        // events that could not be stored
+  uint64_t dropped;        // objects that could not be stored
   uint64_t reused;         // relisted objects that were unchanged
   uint64_t received;       // objects of the snapshot under way, for progress
   uint64_t last_event_at;  // mw_clock_now() of the last byte that counted, 0: never

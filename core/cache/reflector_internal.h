@@ -85,6 +85,7 @@ struct mw_reflector {
   int http_status;         // 0: none yet
   struct mw_err body_err;  // what is wrong with its body; code 0: nothing
   bool drop_told;          // on_error heard of one object that was left out
+  bool fallback_told;      // the log says that streaming lists are refused
 
   char last_rv[MW_OBJECT_RV_MAX + 1];  // "" until a snapshot was taken
   bool rv_unavailable;                 // ask for "" instead of last_rv (S-REF-10)
@@ -140,10 +141,12 @@ void mw_reflect_snapshot_begin(struct mw_reflector *r, const char *rv);
 void mw_reflect_snapshot_clear(struct mw_reflector *r);
 // Hands the collected objects to the sink as of rv and remembers them.
 void mw_reflect_snapshot_done(struct mw_reflector *r, struct mw_slice rv);
-// The object of an item, +1: the one already known if its version is the same. NULL when it
-// cannot be stored, which has then been logged, counted and told.
+// The object of an item, +1: the one already known if its version is the same. When it cannot be
+// stored, that has been logged, counted and told; then what is known of it, or NULL.
 struct mw_object *mw_reflect_snapshot_object(struct mw_reflector *r, const struct mw_item *item,
                                              enum mw_error_place place);
+// The key of an item, in `room`; empty when it has no name or one that is too long.
+struct mw_slice mw_reflect_key(const struct mw_item *item, char room[MW_OBJECT_KEY_MAX]);
 // Counts and tells an item that is left out; err says why.
 void mw_reflect_drop(struct mw_reflector *r, enum mw_error_place place, const struct mw_item *item,
                      const struct mw_err *err);

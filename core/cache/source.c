@@ -70,9 +70,9 @@ static void tell_wake(void *arg) {
   unref(s);
 }
 
-static void tell_watching(void *arg) {
+static void tell_opened(void *arg) {
   struct mw_source *s = arg;
-  if (!s->detached) s->callbacks.watching(s->callbacks.ctx);
+  if (!s->detached) s->callbacks.opened(s->callbacks.ctx);
   unref(s);
 }
 
@@ -173,9 +173,7 @@ static void on_error(void *ctx, enum mw_error_place place, const struct mw_err *
   mw_loop_post(s->runtime.script, tell_error, e);
 }
 
-static void on_state(void *ctx, enum mw_reflector_state state) {
-  if (state == MW_REF_WATCHING) post_to_script(ctx, tell_watching);
-}
+static void on_opened(void *ctx) { post_to_script(ctx, tell_opened); }
 
 static void on_stopped(void *ctx) {
   struct mw_source *s = ctx;
@@ -187,7 +185,8 @@ static void on_stopped(void *ctx) {
 static void start_reflector(void *arg) {
   struct mw_source *s = arg;
   struct mw_sink sink = {on_add, on_update, on_remove, on_replace, on_resync, on_bookmark, s};
-  struct mw_reflector_callbacks callbacks = {on_error, on_state, on_stopped, s};
+  struct mw_reflector_callbacks callbacks = {
+      .on_error = on_error, .on_opened = on_opened, .on_stopped = on_stopped, .ctx = s};
   s->reflector = mw_reflector_new(s->runtime.ingest, s->runtime.http, s->endpoint, &s->config,
                                   &sink, &callbacks);
   atomic_store(&s->visible, s->reflector);

@@ -16,8 +16,8 @@ struct mw_source_callbacks {
   void (*wake)(void *ctx);  // the fifo has something, or was closed
   void (*error)(void *ctx, enum mw_error_place place, const struct mw_err *err, const char *again,
                 uint64_t at);
-  void (*watching)(void *ctx);  // a watch is being opened
-  void (*stopped)(void *ctx);   // nothing will be queued any more
+  void (*opened)(void *ctx);   // the server has answered a watch or a streaming list
+  void (*stopped)(void *ctx);  // nothing will be queued any more
   void *ctx;
 };
 

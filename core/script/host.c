@@ -228,7 +228,6 @@ struct mw_factory *mw_host_factory(struct mw_host *h) {
   return h->factory;
 }
 
-const struct mw_runtime *mw_host_runtime(struct mw_host *h) { return &h->runtime; }
 
 struct mw_loop *mw_host_loop(struct mw_host *h) {
   return h->script;

@@ -38,7 +38,6 @@ int mw_host_run(const struct mw_host_config *config);
 
 // For the bindings.
 struct mw_factory *mw_host_factory(struct mw_host *h);
-const struct mw_runtime *mw_host_runtime(struct mw_host *h);
 struct mw_loop *mw_host_loop(struct mw_host *h);
 const char *mw_host_namespace(struct mw_host *h);  // "" when not given
 // The default endpoint, loaded on first use: +1, or NULL and err.

@@ -10,6 +10,7 @@
 #include <lua.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@ enum { STACK_ROOM = 2048 };
 
 static const uint64_t warn_interval = 5000000000;  // nanoseconds between two warnings
 
+static const uint64_t again_ns = 50000000;  // between two tries to stop a slice
+
 enum stage {
   STAGE_QUIET = 0,  // within warn_after
   STAGE_WARNED,     // past it: the hook that takes the stack is set, or has run
@@ -37,6 +40,7 @@ struct mw_watchdog {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t wake;
+  atomic_bool fired;       // the hook that raises has run in this slice
   int depth;               // script thread only
   uint64_t last_warning;   // script thread only
   char stack[STACK_ROOM];  // script thread only: where the slice was at warn_after
@@ -61,6 +65,7 @@ static void kill_hook(lua_State *L, lua_Debug *ar) {
   (void)ar;
   struct mw_watchdog *w = mw_watchdog_of(L);
   if (w == NULL) return;
+  atomic_store_explicit(&w->fired, true, memory_order_relaxed);
   luaL_where(L, 0);
   lua_pushfstring(L, "cpu budget exceeded: %s ran for more than %f s without awaiting", w->what,
                   (double)w->kill_ns / 1e9);
@@ -102,7 +107,9 @@ static void wait_until(struct mw_watchdog *w, uint64_t when) {
 static void look(struct mw_watchdog *w, uint64_t now) {
   uint64_t due = w->began + (w->stage == STAGE_QUIET ? w->warn_ns : w->kill_ns);
   if (w->stage == STAGE_KILLED) {
-    wait_until(w, now + w->kill_ns);
+    // Setting a hook from here can be lost when the state changes its own mask in the same moment.
+    if (!atomic_load_explicit(&w->fired, memory_order_relaxed)) set_hook(w, kill_hook);
+    wait_until(w, now + again_ns);
   } else if (now < due) {
     wait_until(w, due);
   } else if (w->stage == STAGE_QUIET) {
@@ -195,6 +202,7 @@ void mw_watchdog_enter(struct mw_watchdog *w, const char *what) {
   pthread_mutex_lock(&w->lock);
   w->active = true;
   w->stage = STAGE_QUIET;
+  atomic_store_explicit(&w->fired, false, memory_order_relaxed);
   w->began = mw_clock_now();
   w->what = what;
   if (w->asleep) pthread_cond_signal(&w->wake);

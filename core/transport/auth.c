@@ -43,7 +43,6 @@ struct mw_auth {
   struct mw_exec_run *run;
   struct mw_exec_result plugin;
   bool has_plugin;  // plugin is good until it expires
-  unsigned generation;
   unsigned serial;
   unsigned last_ticket;
   struct waiter *waiting;     // for the run
@@ -185,10 +184,7 @@ static int read_files(struct mw_auth *a, struct mw_err *err) {
   if (rc == 0) rc = read_again(a, &a->ca, &changed, err);
   if (rc == 0) rc = read_again(a, &a->cert, &changed, err);
   if (rc == 0) rc = read_again(a, &a->key, &changed, err);
-  if (changed) {
-    a->generation++;
-    a->serial++;
-  }
+  if (changed) a->serial++;
   return rc;
 }
 
@@ -204,7 +200,6 @@ static void give(struct mw_auth *a, mw_auth_cb cb, void *ctx) {
                              .ca_data = a->ca.text,
                              .cert_data = a->cert.text,
                              .key_data = a->key.text,
-                             .generation = a->generation,
                              .serial = a->serial};
   // The key may be a file while the certificate is not, and the other way round.
   if (c.cert_data == NULL) c.cert_data = a->config->cert_data;
@@ -217,10 +212,6 @@ static void give(struct mw_auth *a, mw_auth_cb cb, void *ctx) {
 }
 
 static void take_plugin(struct mw_auth *a, const struct mw_exec_result *result) {
-  if (!same(a->plugin.cert_data, result->cert_data) ||
-      !same(a->plugin.key_data, result->key_data)) {
-    a->generation++;
-  }
   set_text(&a->plugin.token, result->token);
   set_text(&a->plugin.cert_data, result->cert_data);
   set_text(&a->plugin.key_data, result->key_data);

@@ -14,7 +14,6 @@ struct mw_credentials {
   const char *cert_data;      // PEM from a plugin, or NULL
   const char *key_data;
   const char *ca_data;  // PEM of a rotated CA file, or NULL: as configured
-  unsigned generation;  // changes when certificate or CA change: connections must be new
   unsigned serial;      // changes when anything here changes; for mw_auth_reject
 };
 

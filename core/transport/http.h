@@ -74,9 +74,16 @@ struct mw_request_options {
   struct mw_slice body;      // copied
   double timeout;            // whole request, seconds; 0: none
   double idle_timeout;       // no byte for so long ends it with ETIMEOUT; 0: the pool's
-  bool is_watch;             // S-REST-03/04: how transport errors are retried
+  double head_timeout;       // the same, while there is no head of a response; 0: idle_timeout
+  bool is_watch;             // S-REST-03: how transport errors are retried, see below
   int max_retries;           // on Retry-After and transport errors; negative: none; 0: 10
 };
+
+// A lost connection (EEOF) is tried again after a second while the caller has seen nothing: of a
+// GET as often as max_retries says, of a watch twice at most, of a write never. A timeout is not
+// tried again. What is left then reaches on_done, also of a watch that never opened: it does not
+// count as one that opened and ended (a deviation from S-REST-03 and 04), because a server that
+// cannot be reached has to be seen.
 
 // Starts a request. Never fails at once: what goes wrong comes to on_done. The callbacks are
 // copied; ctx is the caller's.

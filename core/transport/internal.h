@@ -155,9 +155,11 @@ struct mw_request {
   char *content_type;
   char *body;  // NULL: none
   size_t body_size;
+  double head_timeout;
   double idle_timeout;
   bool is_watch;
   int retries_left;
+  int losses_left;  // of retries_left, those after a lost connection
   // One attempt.
   void *easy;  // CURL, NULL when libcurl does not have it
   struct curl_slist *headers;

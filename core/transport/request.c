@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "transport/internal.h"
 
-enum { MAX_RETRIES = 10, LOST_CONNECTION_PAUSE = 1 };
+enum { MAX_RETRIES = 10, MAX_WATCH_LOSSES = 2, LOST_CONNECTION_PAUSE = 1 };
 
 static void begin(void *arg);
 
@@ -174,23 +174,19 @@ static void finish_again(struct mw_request *r) {
 
 // S-REST-03: what may be tried again after the transport failed.
 static bool lost(const struct mw_request *r, int code) {
-  if (r->reported || r->delivered) return false;
-  if (r->is_watch) return code == MW_EEOF || code == MW_ETIMEOUT;
-  return code == MW_EEOF && strcmp(r->method, "GET") == 0;
+  if (r->reported || r->delivered || code != MW_EEOF) return false;
+  return r->is_watch || strcmp(r->method, "GET") == 0;
 }
 
 static void finish_failed(struct mw_request *r, const struct mw_err *err) {
-  static const struct mw_err none = {0};
-  if (!lost(r, err->code)) {
+  if (!lost(r, err->code) || r->retries_left <= 0 || r->losses_left <= 0) {
     end(r, err);
-  } else if (r->retries_left > 0) {
-    r->retries_left--;
-    mw_log(MW_LOG_INFO, "trying again", MW_STR("path", r->path), MW_STR("error", err->message));
-    retry_after(r, LOST_CONNECTION_PAUSE);
-  } else {
-    // S-REST-04: such a watch counts as one that was opened and ended at once.
-    end(r, r->is_watch ? &none : err);
+    return;
   }
+  r->retries_left--;
+  r->losses_left--;
+  mw_log(MW_LOG_INFO, "trying again", MW_STR("path", r->path), MW_STR("error", err->message));
+  retry_after(r, LOST_CONNECTION_PAUSE);
 }
 
 static void finish_status(struct mw_request *r) {
@@ -233,19 +229,34 @@ static void on_deadline(void *arg) {
   end(r, &err);
 }
 
+// How long nothing may arrive at this point; 0: for ever.
+static double patience(const struct mw_request *r) {
+  bool head = !r->head_done && r->head_timeout > 0 &&
+              (r->idle_timeout <= 0 || r->head_timeout < r->idle_timeout);
+  return head ? r->head_timeout : r->idle_timeout;
+}
+
+static void on_idle(void *arg);
+
+static void watch_silence(struct mw_request *r, double seconds) {
+  if (seconds > 0) r->idle_timer = mw_timer_start(r->http->loop, seconds, on_idle, r);
+}
+
 static void on_idle(void *arg) {
   struct mw_request *r = arg;
   r->idle_timer = NULL;
   uint64_t now = mw_clock_now();
   if (r->paused) r->last_byte = now;
-  double left = r->idle_timeout - (double)(now - r->last_byte) / 1e9;
+  double allowed = patience(r);
+  if (allowed <= 0) return;
+  double left = allowed - (double)(now - r->last_byte) / 1e9;
   if (left > 0) {
-    r->idle_timer = mw_timer_start(r->http->loop, left, on_idle, r);
+    watch_silence(r, left);
     return;
   }
   struct mw_err err;
-  mw_err_set(&err, MW_ETIMEOUT, "%s: %s %.300s: nothing arrived for %g seconds",
-             mw_endpoint_host(r->endpoint), r->method, r->path, r->idle_timeout);
+  mw_err_set(&err, MW_ETIMEOUT, "%s: %s %.300s: %s for %g seconds", mw_endpoint_host(r->endpoint),
+             r->method, r->path, r->head_done ? "nothing arrived" : "no answer", allowed);
   finish_failed(r, &err);
 }
 
@@ -273,9 +284,7 @@ static void on_credentials(void *ctx, const struct mw_credentials *c, const stru
   }
   set_state(r, MW_REQUEST_RUNNING);
   r->last_byte = mw_clock_now();
-  if (r->idle_timeout > 0) {
-    r->idle_timer = mw_timer_start(r->http->loop, r->idle_timeout, on_idle, r);
-  }
+  watch_silence(r, patience(r));
 }
 
 static void begin(void *arg) {
@@ -398,9 +407,11 @@ static void copy_options(struct mw_request *r, const struct mw_request_options *
                  strcmp(r->method, "PATCH") == 0;
   if (o->body.n > 0 || carries) r->body = mw_xstrndup(o->body.n > 0 ? o->body.p : "", o->body.n);
   r->body_size = o->body.n;
+  r->head_timeout = o->head_timeout;
   r->idle_timeout = o->idle_timeout > 0 ? o->idle_timeout : r->http->config.idle_timeout;
   r->is_watch = o->is_watch;
   r->retries_left = o->max_retries == 0 ? MAX_RETRIES : o->max_retries;
+  r->losses_left = r->is_watch ? MAX_WATCH_LOSSES : r->retries_left;
 }
 
 struct mw_request *mw_http_start(struct mw_http *h, struct mw_endpoint *e,

@@ -153,8 +153,12 @@ const char *mw_frame_end(const char *p, const char *end) {
   return track(&f, p, end);
 }
 
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
 static int gather(struct mw_frame *f, const char *p, const char *end) {
-  return mw_buf_add(&f->buf, p, (size_t)(end - p));
+  size_t n = (size_t)(end - p);
+  f->size += n;
+  return mw_buf_add(&f->buf, p, least(n, f->buf.limit - f->buf.n));
 }
 
 int mw_frame_feed(struct mw_frame *f, const char **p, const char *end, struct mw_slice *whole) {
@@ -163,6 +167,7 @@ int mw_frame_feed(struct mw_frame *f, const char **p, const char *end, struct mw
   if (begins) {
     if (f->buf.cap > KEEP_MAX) mw_buf_deinit(&f->buf);
     mw_buf_reset(&f->buf);
+    f->size = 0;
   }
   const char *from = *p;
   const char *done = track(f, from, end);
@@ -171,10 +176,12 @@ int mw_frame_feed(struct mw_frame *f, const char **p, const char *end, struct mw
   f->in_string = false;
   f->escape = false;
   if (begins) {
-    *whole = mw_slice(from, (size_t)(done - from));
-    return whole->n <= f->buf.limit ? 1 : MW_ELIMIT;
+    f->size = (uint64_t)(done - from);
+    *whole = mw_slice(from, least((size_t)(done - from), f->buf.limit));
+  } else {
+    int rc = gather(f, from, done);
+    if (rc < 0) return rc;
+    *whole = mw_buf_slice(&f->buf);
   }
-  int rc = gather(f, from, done);
-  *whole = mw_buf_slice(&f->buf);
-  return rc < 0 ? rc : 1;
+  return f->size <= f->buf.limit ? 1 : MW_ELIMIT;
 }

@@ -72,6 +72,13 @@ void mw_item_scanner_free(struct mw_item_scanner *s) {
 
 const struct mw_walk *mw_item_scanner_walk(const struct mw_item_scanner *s) { return &s->w; }
 
+void mw_item_scanner_refused(const struct mw_item_scanner *s, const char *why,
+                             struct mw_item *item) {
+  *item = s->item;
+  item->label_count = 0;
+  item->refused = why;
+}
+
 static int expected(struct mw_walk *w, const char *why) {
   return mw_walk_fail(w, w->p, MW_FAULT_SYNTAX, w->p < w->end ? why : "unexpected end");
 }
@@ -103,15 +110,16 @@ static int note_string(struct mw_item_scanner *s, struct mw_slice *to, const cha
   return rc < 0 ? rc : note(s, raw, escaped, to);
 }
 
-static int add_label(struct mw_item_scanner *s, struct mw_slice key, struct mw_slice value) {
+static void add_label(struct mw_item_scanner *s, struct mw_slice key, struct mw_slice value) {
   size_t n = s->item.label_count;
+  if (n == MW_ITEM_LABELS_MAX) {
+    s->item.more_labels = true;
+    return;
+  }
   for (size_t i = 0; i < n; i++) {
     if (!mw_slice_eq(s->labels[i].key, key)) continue;
     s->labels[i].value = value;
-    return 0;
-  }
-  if (n == MW_ITEM_LABELS_MAX) {
-    return mw_walk_fail(&s->w, s->w.p, MW_FAULT_LIMIT, "more than 4096 labels");
+    return;
   }
   if (n == s->label_cap) {
     s->label_cap = n == 0 ? 16 : 2 * n;
@@ -119,7 +127,6 @@ static int add_label(struct mw_item_scanner *s, struct mw_slice key, struct mw_s
   }
   s->labels[n] = (struct mw_item_label){key, value};
   s->item.label_count = n + 1;
-  return 0;
 }
 
 static int visit_label(struct mw_item_scanner *s, struct mw_slice name, unsigned depth) {
@@ -127,7 +134,8 @@ static int visit_label(struct mw_item_scanner *s, struct mw_slice name, unsigned
   struct mw_slice value;
   int rc = note(s, name, false, &key);
   if (rc == 0) rc = note_string(s, &value, "a label is not a string", depth);
-  return rc == 0 ? add_label(s, key, value) : rc;
+  if (rc == 0) add_label(s, key, value);
+  return rc;
 }
 
 static int visit_end_mark(struct mw_item_scanner *s, unsigned depth) {
@@ -312,6 +320,7 @@ static int visit_labels(struct mw_item_scanner *s, const struct mw_projection_no
                         unsigned depth) {
   struct mw_walk *w = &s->w;
   s->item.label_count = 0;
+  s->item.more_labels = false;
   if (*w->p == '{') return copy_object(s, node, SPOT_LABELS, depth);
   if (*w->p == 'n') return mw_walk_value(w, depth);
   return mw_walk_fail(w, w->p, MW_FAULT_SHAPE, "metadata.labels is not an object");

@@ -32,9 +32,13 @@ struct mw_item {
   struct mw_slice rv;
   const struct mw_item_label *labels;  // in document order; last of equal keys wins
   size_t label_count;
+  bool more_labels;         // beyond MW_ITEM_LABELS_MAX: the first so many are in labels
   bool has_metadata;        // metadata was there and is an object
   bool deleting;            // metadata.deletionTimestamp is set
   bool initial_events_end;  // annotation k8s.io/initial-events-end is exactly "true"
+  // Set by the splitters only, for an object that is too deep or too large: why. There is no json
+  // and no label then, and of the rest what stood before the point where it became too much.
+  const char *refused;
 };
 
 struct mw_item_scanner;
@@ -50,8 +54,9 @@ struct mw_item_defaults {
 };
 
 // Scans the object at the cursor and leaves the cursor behind it. defaults may be NULL.
-// Errors: MW_EPARSE, MW_ELIMIT; the cursor stands at the offending byte and err (may be NULL)
-// says what was expected there, without an offset (the caller knows where the cursor began).
+// Errors: MW_EPARSE; MW_ELIMIT for an object that is too deep or too large. The cursor stands at
+// the offending byte and err (may be NULL) says what was expected there, without an offset (the
+// caller knows where the cursor began).
 int mw_item_scan(struct mw_item_scanner *s, struct mw_json *c, const struct mw_projection *p,
                  const struct mw_item_defaults *defaults, struct mw_item *item, struct mw_err *err)
     __attribute__((warn_unused_result));

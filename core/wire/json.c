@@ -102,6 +102,15 @@ int mw_json_find(struct mw_json *c, struct mw_slice key) {
   return settle(c, &w, rc);
 }
 
+bool mw_raw_is(struct mw_slice raw, bool escaped, struct mw_slice text) {
+  if (!escaped) return mw_slice_eq(raw, text);
+  struct mw_buf plain;
+  mw_buf_init(&plain, raw.n);
+  bool same = mw_json_unescape(raw, &plain) == 0 && mw_slice_eq(mw_buf_slice(&plain), text);
+  mw_buf_deinit(&plain);
+  return same;
+}
+
 static uint32_t hex4(const char *p) {
   uint32_t v = 0;
   for (int i = 0; i < 4; i++) {

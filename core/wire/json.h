@@ -46,6 +46,8 @@ int mw_json_pass(struct mw_json *c) __attribute__((warn_unused_result));
 int mw_json_string(struct mw_json *c, struct mw_slice *raw, bool *escaped)
     __attribute__((warn_unused_result));
 
+// Whether a validated raw string reads `text` once it is unescaped.
+bool mw_raw_is(struct mw_slice raw, bool escaped, struct mw_slice text);
 // Appends the unescaped form of a validated raw string to out.
 int mw_json_unescape(struct mw_slice raw, struct mw_buf *out) __attribute__((warn_unused_result));
 

@@ -290,15 +290,24 @@ static int deliver(struct mw_list_split *s, const struct mw_item *item) {
   return s->cb(s->ctx, item);
 }
 
-// A gathered item, or what there is of one. start is its offset.
-static int scan_item(struct mw_list_split *s, struct mw_slice whole) {
+// The last scan failed at p of the item that begins at `from`.
+static int report_item(struct mw_list_split *s, const char *from, const char *p) {
+  const struct mw_walk *w = mw_item_scanner_walk(s->scanner);
+  return mw_fault_report(s->err, w->fault, w->why, s->start + (uint64_t)(p - from));
+}
+
+// A gathered item, or its beginning when it is to be refused. start is its offset.
+static int scan_item(struct mw_list_split *s, struct mw_slice whole, const char *refused) {
   struct mw_json c = {whole.p, whole.p + whole.n};
   struct mw_item item;
   s->last_size = whole.n;
-  if (mw_item_scan(s->scanner, &c, s->projection, &s->defaults, &item, NULL) < 0) {
-    const struct mw_walk *w = mw_item_scanner_walk(s->scanner);
-    return mw_fault_report(s->err, w->fault, w->why, s->start + (uint64_t)(c.p - whole.p));
+  int rc = mw_item_scan(s->scanner, &c, s->projection, &s->defaults, &item, NULL);
+  if (rc == MW_ELIMIT && refused == NULL) refused = mw_item_scanner_walk(s->scanner)->why;
+  if (refused != NULL) {
+    mw_item_scanner_refused(s->scanner, refused, &item);
+    return deliver(s, &item);
   }
+  if (rc < 0) return report_item(s, whole.p, c.p);
   if (c.p < c.end) return mw_fault_report(s->err, MW_FAULT_SYNTAX, "unbalanced brackets", s->start);
   return deliver(s, &item);
 }
@@ -306,10 +315,8 @@ static int scan_item(struct mw_list_split *s, struct mw_slice whole) {
 static int in_item(struct mw_list_split *s, const char **p, const char *end) {
   struct mw_slice whole;
   int rc = mw_frame_feed(&s->frame, p, end, &whole);
-  if (rc < 0) {
-    return mw_fault_report(s->err, MW_FAULT_LIMIT, "the item is larger than 16 MiB", s->start);
-  }
-  return rc == 0 ? 0 : scan_item(s, whole);
+  if (rc == 0) return 0;
+  return scan_item(s, whole, rc < 0 ? "the object is larger than 16 MiB" : NULL);
 }
 
 static int begin_item(struct mw_list_split *s, const char **p, const char *end) {
@@ -403,11 +410,19 @@ int mw_list_split_feed(struct mw_list_split *s, const char *p, size_t n, struct 
   return s->failed;
 }
 
+// The response was cut inside an item; what is there of it may be wrong before that.
+static int check_rest(struct mw_list_split *s) {
+  struct mw_slice rest = mw_buf_slice(&s->frame.buf);
+  struct mw_json c = {rest.p, rest.p + rest.n};
+  struct mw_item item;
+  if (s->frame.size > rest.n) return 0;
+  int rc = mw_item_scan(s->scanner, &c, s->projection, &s->defaults, &item, NULL);
+  return rc < 0 ? report_item(s, rest.p, c.p) : 0;
+}
+
 static int finish(struct mw_list_split *s) {
-  if (s->state == IN_ITEM) {
-    int rc = scan_item(s, mw_buf_slice(&s->frame.buf));
-    if (rc != 0) return rc;
-  }
+  int rc = s->state == IN_ITEM ? check_rest(s) : 0;
+  if (rc < 0) return rc;
   if (s->state != DONE) return mw_fault_report(s->err, MW_FAULT_SYNTAX, "unexpected end", s->base);
   if (strcmp(s->info.kind, "Status") == 0) {
     return mw_err_set(s->err, MW_EINVAL, "expected a list but the server sent a Status: %s",

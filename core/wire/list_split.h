@@ -4,6 +4,9 @@
 // Feed bytes as they come, then finish. Each item is scanned (wire/item.h) and handed to the
 // callback as soon as its last byte is there. The list's own fields may come before or after the
 // items. Offsets in errors count from the first byte of the response.
+//
+// An item that is too deep or too large does not fail the list: it is passed over to its closing
+// bracket, without a look at what is behind the point of excess, and handed out as refused.
 #pragma once
 
 #include <stddef.h>
@@ -11,7 +14,7 @@
 #include "base/err.h"
 #include "wire/item.h"
 
-// A nonzero return stops the splitter; feed returns it.
+// item->refused may be set. A nonzero return stops the splitter; feed returns it.
 typedef int (*mw_list_item_cb)(void *ctx, const struct mw_item *item);
 
 struct mw_list_info {

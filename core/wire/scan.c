@@ -406,12 +406,3 @@ int mw_walk_element(struct mw_walk *w, bool *first) {
   if (w->p == w->end) return expected(w, w->p, NULL);
   return 1;
 }
-
-bool mw_raw_is(struct mw_slice raw, bool escaped, struct mw_slice text) {
-  if (!escaped) return mw_slice_eq(raw, text);
-  struct mw_buf plain;
-  mw_buf_init(&plain, raw.n);
-  bool same = mw_json_unescape(raw, &plain) == 0 && mw_slice_eq(mw_buf_slice(&plain), text);
-  mw_buf_deinit(&plain);
-  return same;
-}

@@ -61,12 +61,13 @@ int mw_walk_element(struct mw_walk *w, bool *first) __attribute__((warn_unused_r
 // Behind the last byte, also for the slice without any.
 static inline const char *mw_slice_end(struct mw_slice s) { return s.n > 0 ? s.p + s.n : s.p; }
 
-// Whether a raw string reads `text` once it is unescaped.
-bool mw_raw_is(struct mw_slice raw, bool escaped, struct mw_slice text);
-
 // The bytes of the UTF-8 sequence that begins at p, 2 to 4; 0 when it is none. p is not ASCII.
 size_t mw_utf8_sequence(const char *p, const char *end);
 
+struct mw_item;
 struct mw_item_scanner;
 // Why the last mw_item_scan() failed, for callers that know the offset.
 const struct mw_walk *mw_item_scanner_walk(const struct mw_item_scanner *s);
+// Makes *item what the last mw_item_scan() saw before it failed (see mw_item.refused).
+void mw_item_scanner_refused(const struct mw_item_scanner *s, const char *why,
+                             struct mw_item *item);

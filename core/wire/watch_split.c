@@ -82,17 +82,34 @@ static int read_type(struct mw_watch_split *s, struct reading *r) {
   return 0;
 }
 
+// Goes on behind the object that begins at `from`; false when it does not end here.
+static bool pass_over(struct mw_walk *w, const char *from) {
+  const char *behind = mw_frame_end(from, w->end);
+  if (behind != NULL) w->p = behind;
+  return behind != NULL;
+}
+
 // Scans the object at the cursor.
 static int scan_object(struct mw_watch_split *s, struct reading *r) {
-  struct mw_json c = {r->w.p, r->w.end};
+  const char *from = r->w.p;
+  struct mw_json c = {from, r->w.end};
   int rc = mw_item_scan(s->scanner, &c, s->projection, NULL, &r->event.item, NULL);
   r->w.p = c.p;
-  if (rc < 0) {
-    const struct mw_walk *w = mw_item_scanner_walk(s->scanner);
-    return mw_walk_fail(&r->w, c.p, w->fault, w->why);
-  }
   r->scanned = true;
-  return 0;
+  if (rc == 0) return 0;
+  const struct mw_walk *w = mw_item_scanner_walk(s->scanner);
+  if (rc == MW_ELIMIT) {
+    mw_item_scanner_refused(s->scanner, w->why, &r->event.item);
+    if (pass_over(&r->w, from)) return 0;
+  }
+  return mw_walk_fail(&r->w, c.p, w->fault, w->why);
+}
+
+// Validates the value at the cursor, unless it is too deep.
+static int skip_object(struct reading *r) {
+  const char *from = r->w.p;
+  int rc = mw_walk_value(&r->w, 2);
+  return rc == MW_ELIMIT && pass_over(&r->w, from) ? 0 : rc;
 }
 
 static int read_object(struct mw_watch_split *s, struct reading *r) {
@@ -100,7 +117,7 @@ static int read_object(struct mw_watch_split *s, struct reading *r) {
   // What to do with it depends on the type; without it, only pass over for now.
   bool now = r->has_type && r->event.type != MW_EVENT_ERROR;
   r->scanned = false;
-  int rc = now ? scan_object(s, r) : mw_walk_value(&r->w, 2);
+  int rc = now ? scan_object(s, r) : skip_object(r);
   r->object = mw_slice(from, (size_t)(r->w.p - from));
   return rc;
 }
@@ -155,16 +172,24 @@ static void reading_init(struct reading *r, const char *p, const char *end) {
   *r = (struct reading){.w = {.p = p, .end = end, .run = p}};
 }
 
+// Hands out what can be seen at the beginning of an event that is too large.
+static int refuse_event(struct mw_watch_split *s, struct mw_slice head) {
+  struct reading r;
+  reading_init(&r, head.p, head.p + head.n);
+  if (read_event(s, &r) < 0 && !r.has_type) r.event.type = MW_EVENT_UNKNOWN;
+  if (r.event.type == MW_EVENT_ERROR) r.event.item = (struct mw_item){0};
+  r.event.item.refused = "the event is larger than 16 MiB";
+  return deliver(s, &r);
+}
+
 static int in_event(struct mw_watch_split *s, const char **p, const char *end, struct mw_err *err) {
   struct mw_slice whole;
   int rc = mw_frame_feed(&s->frame, p, end, &whole);
-  if (rc < 0) {
-    return mw_fault_report(err, MW_FAULT_LIMIT, "the event is larger than 16 MiB", s->start);
-  }
   if (rc == 0) return 0;
+  s->last_size = whole.n;
+  if (rc < 0) return refuse_event(s, whole);
   struct reading r;
   reading_init(&r, whole.p, whole.p + whole.n);
-  s->last_size = whole.n;
   if (read_event(s, &r) < 0) {
     return mw_fault_report(err, r.w.fault, r.w.why, s->start + (uint64_t)(r.w.p - whole.p));
   }

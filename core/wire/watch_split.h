@@ -3,6 +3,10 @@
 //
 // A stream is a sequence of JSON documents {"type": ..., "object": {...}}, with or without white
 // space between them. Type and object may come in either order.
+//
+// An event whose object is too deep, or that is too large, does not fail the stream: it is passed
+// over to its closing bracket, without a look at what is behind the point of excess, and handed out
+// with item.refused set. Its type is UNKNOWN with an empty text when that was not seen before.
 #pragma once
 
 #include <stddef.h>

@@ -19,4 +19,8 @@ function errors.misuse(fmt, ...)
   error(core.where() .. (select("#", ...) > 0 and fmt:format(...) or fmt), 0)
 end
 
+--- The line of the script that called us, for log lines.
+---@return string
+function errors.place() return (core.where():gsub(": $", "")) end
+
 return errors

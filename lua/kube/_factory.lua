@@ -2,8 +2,10 @@
 local core = require "kube._core"
 local errors = require "kube._error"
 local informer = require "kube._informer"
+local informer_options = require "kube._informer_options"
 local known_groups = require "kube._groups"
 local options = require "kube._options"
+local reader = require "kube._indexer"
 local task = require "kube._task"
 
 local Factory = {}
@@ -13,7 +15,7 @@ Factory.__index = Factory
 local Pair = {}
 Pair.__index = Pair
 
---- The shared informer of this resource in this factory.
+--- The one informer of this resource in this factory.
 ---@return kube.Informer
 function Pair:informer() return self._factory:_informer_for(self._resource, self._opts) end
 
@@ -63,29 +65,41 @@ for name, sentence in pairs(known_groups.removed) do
   Factory[name] = function() errors.misuse("factory:%s(): %s", name, sentence) end
 end
 
+local function refuse_options(resource)
+  errors.misuse("the informer of %s exists in this factory, so options come too late for it: give "
+    .. "them where it is asked for first, or make a factory of its own", resource)
+end
+
 --- The informer and lister of any resource, by its one name: "apps/v1/deployments",
---- "example.com/v1/webs". Options add to the factory's own for this resource.
+--- "example.com/v1/webs". Options add to the factory's own for this resource; they are for the first
+--- who asks, because there is one informer.
 ---@param resource string
 ---@param opts? table
 function Factory:for_resource(resource, opts)
   if type(resource) ~= "string" then
     errors.misuse("for_resource takes \"group/version/plural\" (or \"version/plural\" for core)")
   end
-  options.check("for_resource", opts, informer.known)
+  if opts ~= nil then
+    opts = informer_options.check("for_resource", opts, informer_options.known)
+    if self._informers[resource] then refuse_options(resource) end
+  end
   return setmetatable({ _factory = self, _resource = resource, _opts = opts }, Pair)
 end
 
 -- One informer per resource and factory, made when first asked for (S-FAC-02, 03).
 function Factory:_informer_for(resource, extra)
   local found = self._informers[resource]
-  if found then return found end
+  if found then
+    if extra and found._extra ~= extra then refuse_options(resource) end
+    return found
+  end
   local opts = {}
   for key, value in pairs(self._opts) do opts[key] = value end
   for key, value in pairs(extra or {}) do opts[key] = value end
   local custom = self._opts.custom_resync and self._opts.custom_resync[resource]
   if custom then opts.resync = custom end
-  opts.custom_resync = nil
-  found = informer.new(resource, opts, false)
+  found = informer.new(resource, opts)
+  found._extra = extra
   self._informers[resource] = found
   self._order[#self._order + 1] = found
   return found
@@ -95,6 +109,7 @@ end
 --- for later need another start. Without a stop channel they run until the script ends.
 ---@param stop? kube.StopChannel
 function Factory:start(stop)
+  task.check_stop("factory:start(stop): stop", stop)
   if self._shut_down then return end
   for _, inf in ipairs(self._order) do
     if not self._started[inf] then
@@ -104,24 +119,38 @@ function Factory:start(stop)
   end
 end
 
+-- Whether the wait for the started informers is over, whether all have synced, and which.
+local function sync_state(self)
+  local by_resource, all, over = {}, true, true
+  for inf in pairs(self._started) do
+    local synced = inf:has_synced()
+    by_resource[inf._resource] = synced
+    all = all and synced
+    over = over and (synced or inf:is_stopped())
+  end
+  return over, all, by_resource
+end
+
 --- Waits until every started informer has synced. Returns whether all have, and a table of
---- resource -> synced; false when the timeout passed or they were stopped.
+--- resource -> synced; false when `stop` closed, the timeout passed or they were stopped. Both
+--- arguments may be left out: wait_for_cache_sync(stop), wait_for_cache_sync(5).
+---@param stop? kube.StopChannel gives up when it closes
 ---@param timeout? number seconds; none: as long as it takes
 ---@return boolean synced
 ---@return table<string, boolean> by_resource
-function Factory:wait_for_cache_sync(timeout)
-  local function state()
-    local by_resource, all, over = {}, true, true
-    for inf in pairs(self._started) do
-      local synced = inf:has_synced()
-      by_resource[inf._resource] = synced
-      all = all and synced
-      over = over and (synced or inf:is_stopped())
+function Factory:wait_for_cache_sync(stop, timeout)
+  if type(stop) == "number" and timeout == nil then stop, timeout = nil, stop end
+  task.check_stop("factory:wait_for_cache_sync(stop, timeout): stop", stop)
+  options.check_timeout("factory:wait_for_cache_sync(stop, timeout): timeout", timeout)
+  local looked = false
+  task.wait_until(function()
+    if not looked then
+      looked = true  -- now, when what was put off until the script is loaded has been done
+      for _, inf in ipairs(self._order) do informer.warn_unstarted(inf) end
     end
-    return over, all, by_resource
-  end
-  task.wait_until(function() return (state()) end, timeout)
-  local _, all, by_resource = state()
+    return (sync_state(self)) or (stop and stop:is_closed())
+  end, timeout, "factory:wait_for_cache_sync()")
+  local _, all, by_resource = sync_state(self)
   if not all then
     local missing = {}
     for resource, synced in pairs(by_resource) do
@@ -141,18 +170,42 @@ function Factory:shutdown()
       if not inf._handle:is_stopped(true) then return false end
     end
     return true
-  end)
+  end, nil, "factory:shutdown()")
 end
+
+options.guard(Factory, "factory")
+options.guard(Pair, "resource", { advice = function(name)
+  if rawget(informer.class, name) then
+    return ("; its informer has: write :informer():%s(...)"):format(name)
+  elseif rawget(reader, name) then
+    return ("; its lister has: write :lister():%s(...)"):format(name)
+  end
+end })
 
 local factory = {}
 
 local factory_options = { custom_resync = "table" }
-for name, kind in pairs(informer.known) do factory_options[name] = kind end
+for name, kind in pairs(informer_options.known) do factory_options[name] = kind end
+
+local function check_custom_resync(periods)
+  for resource, seconds in pairs(periods) do
+    if type(resource) ~= "string" or not resource:find("^[^/]+/[^/]+$")
+      and not resource:find("^[^/]+/[^/]+/[^/]+$") then
+      errors.misuse("custom_resync goes by resource: \"version/plural\" or "
+        .. "\"group/version/plural\", as in { [\"v1/pods\"] = 60 }, not '%s'", tostring(resource))
+    elseif type(seconds) ~= "number" then
+      errors.misuse("custom_resync: the period of '%s' must be a number of seconds, not a %s",
+        resource, type(seconds))
+    end
+  end
+end
 
 --- Makes a factory; see kube.shared_informer_factory.
 function factory.new(opts)
-  opts = options.check("shared_informer_factory", opts, factory_options)
+  opts = informer_options.check("shared_informer_factory", opts, factory_options)
+  check_custom_resync(opts.custom_resync or {})
   return setmetatable({ _opts = opts, _informers = {}, _order = {}, _started = {} }, Factory)
 end
 
+factory.pair = Pair
 return factory

@@ -37,7 +37,8 @@ end
 --- The object with this key, or nil. `ns/name`, or `name` where there is no namespace.
 ---@param key string|table a key, or an object whose key is used
 ---@return table?
-function Reader:get(key)
+function Reader:get(key, more)
+  if more ~= nil then errors.misuse("get takes one key, \"namespace/name\"") end
   if type(key) == "table" then
     local meta = key.metadata or {}
     key = meta.namespace and (meta.namespace .. "/" .. tostring(meta.name)) or meta.name
@@ -47,7 +48,9 @@ function Reader:get(key)
 end
 
 --- client-go's GetByKey.
-Reader.get_by_key = raw_get
+---@param key string
+---@return table?
+function Reader:get_by_key(key) return raw_get(self, key) end
 
 --- The values of an index that have at least one object.
 ---@return string[]
@@ -56,5 +59,9 @@ function Reader:list_index_func_values(name) return self:index_values(name) end
 --- The names of the indexes.
 ---@return string[]
 function Reader:get_indexers() return self:index_names() end
+
+options.guard(Reader, "lister", { is = function(value)
+  return getmetatable(value) == "kube.reader"
+end })
 
 return Reader

@@ -1,6 +1,8 @@
 -- The informer as a script sees it: client-go's SharedIndexInformer in snake_case.
 local core = require "kube._core"
 local errors = require "kube._error"
+local handler = require "kube._handler"
+local informer_options = require "kube._informer_options"
 local known_groups = require "kube._groups"
 local options = require "kube._options"
 local task = require "kube._task"
@@ -12,155 +14,44 @@ Informer.__tostring = function(self) return "informer " .. self._handle:name() e
 
 local informer = {}
 
--- What an informer can be made with; the factory adds its own.
-informer.known = {
-  client = "client", namespace = "string", resync = "number",
-  label_selector = "string|table", field_selector = "string|table",
-  tweak_list_options = "function", transform = "function|table",
-  metadata_only = "boolean", keep_managed_fields = "boolean",
-  page_size = "number", streaming = "boolean", backoff = "table",
-  min_watch_timeout = "number", internal_error_budget = "number",
-  short_watch = "number", min_resync = "number", queue_bound = "number",
-}
+local NAMED = 10  -- how many a warning names
 
-local function escape(value)
-  return (tostring(value):gsub("[^%w%-._~]", function(c) return ("%%%02X"):format(c:byte()) end))
-end
+-- Those that were made and not started, in the order of making; the numbers are never used again.
+local unstarted, made = {}, 0
 
--- A selector given as a table of equalities, in a stable order.
-local function selector_text(selector)
-  if type(selector) ~= "table" then return selector end
-  local parts = {}
-  for key, value in pairs(selector) do
-    if type(value) == "table" then
-      errors.misuse("a selector as a table maps names to values, as in { app = \"web\" }; write "
-        .. "anything else as text, as in \"app in (web,api)\"")
-    end
-    parts[#parts + 1] = key .. "=" .. tostring(value)
-  end
-  table.sort(parts)
-  return table.concat(parts, ",")
-end
-
--- The fixed query parameters of every list and watch. tweak_list_options runs once, here: what it
--- leaves in the table is what is sent.
-local function query_of(opts)
-  local list_options = {
-    label_selector = selector_text(opts.label_selector),
-    field_selector = selector_text(opts.field_selector),
-  }
-  if opts.tweak_list_options then
-    local changed = opts.tweak_list_options(list_options)
-    list_options = type(changed) == "table" and changed or list_options
-  end
-  local names = { label_selector = "labelSelector", field_selector = "fieldSelector",
-    shard_selector = "shardSelector" }
-  local parts = {}
-  for key, value in pairs(list_options) do
-    if not names[key] then
-      errors.misuse("tweak_list_options set '%s'%s", tostring(key),
-        options.hint(tostring(key), names))
-    end
-    if value ~= "" then parts[#parts + 1] = names[key] .. "=" .. escape(value) end
-  end
-  table.sort(parts)
-  return #parts > 0 and table.concat(parts, "&") or nil
-end
-
-local copied = { "client", "namespace", "metadata_only", "keep_managed_fields", "page_size",
-  "streaming", "backoff", "min_watch_timeout", "internal_error_budget", "short_watch",
-  "min_resync", "queue_bound", "resync" }
-
--- Options that change how an informer works: those who give them share only with their like.
-local tuning = { "backoff", "internal_error_budget", "min_resync", "min_watch_timeout", "page_size",
-  "queue_bound", "short_watch", "streaming" }
-
-local function variant_of(opts)
-  local parts = {}
-  for _, name in ipairs(tuning) do
-    local value = opts[name]
-    if type(value) == "table" then value = selector_text(value) end
-    if value ~= nil then parts[#parts + 1] = name .. "=" .. tostring(value) end
-  end
-  return #parts > 0 and table.concat(parts, ";") or nil
-end
-
---- Makes the informer of `resource` with checked options. A Lua transform makes it one of its own;
---- everything else is shared with whoever asks for the same.
-function informer.new(resource, opts, private)
-  local spec = { resource = resource, private = private or type(opts.transform) == "function",
-    query = query_of(opts) }
-  for _, name in ipairs(copied) do spec[name] = opts[name] end
+--- Makes the informer of `resource` with checked options: one of its own, which nobody else has.
+function informer.new(resource, opts)
+  local spec = informer_options.spec(resource, opts)
   if known_groups.is_cluster_scoped(resource) then spec.namespace = "" end
-  spec.variant = variant_of(opts)
-  if type(opts.transform) == "table" then
-    options.check("transform", opts.transform, { keep = "table", drop = "table" })
-    spec.keep, spec.drop = opts.transform.keep, opts.transform.drop
-  end
   local handle = core.informer.new(spec)
-  local self = setmetatable({ _handle = handle, _resource = resource }, Informer)
+  made = made + 1
+  unstarted[made] = ("%s (%s)"):format(resource, errors.place())
+  local self = setmetatable({ _handle = handle, _resource = resource, _number = made }, Informer)
   if type(opts.transform) == "function" then handle:set_transform(opts.transform) end
   return self
 end
 
-local Registration = {}
-Registration.__index = Registration
-
---- Whether this handler has seen the whole initial list (and the informer has it).
----@return boolean
-function Registration:has_synced() return self._core:has_synced() end
-
---- Ends delivery: nothing new is delivered, a running call finishes. Idempotent.
-function Registration:remove() self._core:remove() end
-
---- Removes the handler and waits until its last call has ended. Not from inside that handler.
-function Registration:shutdown()
-  self._core:remove()
-  task.wait_until(function() return self._core:is_closed() end)
+--- Says, once, that someone waits for an informer that nobody has started.
+function informer.warn_unstarted(self)
+  if self._warned or self._handle:is_started() then return end
+  self._warned = true
+  core.log.write("warn", "the informer has not been started; call factory:start(stop)",
+    { resource = self._resource, at = errors.place() })
 end
 
---- Counters: pending, delivered, coalesced, errors, and lag in seconds.
----@return table
-function Registration:stats() return self._core:stats() end
-
-local handler_options = {
-  on_add = "function", on_update = "function", on_delete = "function",
-  filter = "function", predicate = "table", resync = "number", replay = "boolean",
-  name = "string", queue_bound = "number",
-}
-
-local predicate_options = { selector = "string|table|null", namespace = "string", path = "string",
-  label = "string", owner = "string", equals = "string", negate = "boolean" }
-
--- { path = "spec.nodeName", equals = "n1" } or a list of such parts becomes what the core takes.
-local function predicate_of(given)
-  local out = {}
-  for i, part in ipairs(given) do
-    out[i] = options.check("predicate", part, predicate_options)
+-- A script that forgets to start its informers ends at once, as if it had nothing to do.
+core.task.on_stop(function()
+  if not next(unstarted) or not core.task.is_idle() then return end
+  local forgotten, count = {}, 0
+  for number = 1, made do
+    if unstarted[number] then
+      count = count + 1
+      if count <= NAMED then forgotten[count] = unstarted[number] end
+    end
   end
-  local single = {}
-  for key, value in pairs(given) do
-    if type(key) == "string" then single[key] = value end
-  end
-  options.check("predicate", single, predicate_options)
-  out.selector, out.namespace = single.selector, single.namespace
-  single.selector, single.namespace = nil, nil
-  if next(single) then out[#out + 1] = single end
-  return out
-end
-
-local function add_handler(self, handler, resync)
-  if type(handler) ~= "table" then
-    errors.misuse("add_event_handler takes a table { on_add = fn, on_update = fn, on_delete = fn }")
-  end
-  options.check("add_event_handler", handler, handler_options)
-  local spec = {}
-  for key, value in pairs(handler) do spec[key] = value end
-  if resync then spec.resync = resync end
-  if handler.predicate then spec.predicate = predicate_of(handler.predicate) end
-  spec.name = handler.name or ("%s handler"):format(self._resource)
-  return setmetatable({ _core = self._handle:add_listener(spec), _informer = self }, Registration)
-end
+  core.log.write("warn", "informers were made and never started; call factory:start(stop)",
+    { informers = table.concat(forgotten, ", "), count = count })
+end)
 
 --- Registers a handler. A handler added to a running informer first gets every cached object as
 --- on_add(obj, true). Calls for one handler come one at a time, in order; a call may await.
@@ -169,27 +60,36 @@ end
 ---@field on_update? fun(old: table, new: table)
 ---@field on_delete? fun(obj: table, stale: boolean)
 ---@field filter? fun(obj: table): boolean
----@field predicate? table as { path = "spec.nodeName", equals = "n1" }; runs in C
+---@field predicate? kube.Predicate|kube.Predicate[] runs in C; of a list, all must hold
 ---@field resync? number seconds
 ---@field replay? boolean false: no on_add for what is cached already
 ---@field name? string for logs
 ---@field queue_bound? integer beyond it, events of one object are merged
----@param handler kube.Handler
+---@class kube.Predicate one of path, label and owner; without equals or one_of, any value will do
+---@field path? string as "spec.nodeName"
+---@field label? string the key of a label
+---@field owner? "controller"|"any" the uid of the controller, or of any owner
+---@field equals? string|number|boolean
+---@field one_of? (string|number|boolean)[]
+---@field negate? boolean the path, label or owner has none of these values
+---@field selector? string|table a label selector
+---@field namespace? string
+---@param given kube.Handler
 ---@return kube.Registration
-function Informer:add_event_handler(handler) return add_handler(self, handler) end
+function Informer:add_event_handler(given) return handler.add(self, given) end
 
 --- The same with a resync period of its own, in seconds; 0 for none.
-function Informer:add_event_handler_with_resync_period(handler, seconds)
+function Informer:add_event_handler_with_resync_period(given, seconds)
   if type(seconds) ~= "number" then
     errors.misuse("add_event_handler_with_resync_period(handler, seconds): seconds must be a number")
   end
-  return add_handler(self, handler, seconds)
+  return handler.add(self, given, seconds)
 end
 
 --- Removes a handler. Unknown, foreign and removed ones are fine.
 ---@param registration kube.Registration
 function Informer:remove_event_handler(registration)
-  if getmetatable(registration) ~= Registration then
+  if getmetatable(registration) ~= handler.registration then
     errors.misuse("remove_event_handler takes what add_event_handler returned")
   end
   if registration._informer == self then registration:remove() end
@@ -206,7 +106,10 @@ end
 
 --- Removes an index that was added.
 ---@param name string
-function Informer:remove_indexer(name) self._handle:remove_indexer(name) end
+function Informer:remove_indexer(name)
+  if type(name) ~= "string" then errors.misuse("remove_indexer takes the name of an index") end
+  self._handle:remove_indexer(name)
+end
 
 --- The store with its indexes.
 ---@return kube.Indexer
@@ -247,7 +150,7 @@ function Informer:set_transform(fn)
   self._handle:set_transform(fn)
 end
 
---- Called with { code, message, status, place, again } when listing or watching fails. For
+--- Called with an error { code, message, status, place, again } when listing or watching fails. For
 --- visibility only: the informer goes on by itself.
 function Informer:set_watch_error_handler(fn)
   if type(fn) ~= "function" then errors.misuse("set_watch_error_handler takes a function") end
@@ -258,8 +161,9 @@ end
 ---@return table
 function Informer:stats() return self._handle:stats() end
 
---- Starts the informer until `stop` closes, without waiting for it.
+--- Starts the informer until `stop` (a stop channel or nil) closes, without waiting for it.
 function informer.start(self, stop)
+  unstarted[self._number] = nil
   if not self._handle:start() then return false end
   if stop then stop:on_close(function() self._handle:stop() end) end
   return true
@@ -268,18 +172,21 @@ end
 --- Runs the informer and returns when `stop` is closed and every handler has come to rest.
 ---@param stop kube.StopChannel
 function Informer:run(stop)
+  task.check_stop("informer:run(stop): stop", stop)
   if not stop then errors.misuse("run takes a stop channel: informer:run(kube.stop_channel())") end
+  local was_stopped = self._handle:is_stopped()
   if not informer.start(self, stop) then
-    local at = core.where():gsub(": $", "")
-    core.log.write("warn", "informer is already running", { resource = self._resource, at = at })
+    core.log.write("warn", was_stopped and "the informer has been stopped and cannot run again"
+      or "informer is already running", { resource = self._resource, at = errors.place() })
     return
   end
-  task.wait_until(function() return self._handle:is_stopped(true) end)
+  task.wait_until(function() return self._handle:is_stopped(true) end, nil, "informer:run()")
 end
 
 --- Whether the informer was stopped; it cannot be started again.
 ---@return boolean
 function Informer:is_stopped() return self._handle:is_stopped() end
 
+options.guard(Informer, "informer")
 informer.class = Informer
 return informer

@@ -1,4 +1,5 @@
 -- Options tables: every key is known, every type is right, or the call raises and says so.
+local core = require "kube._core"
 local errors = require "kube._error"
 
 local options = {}
@@ -43,8 +44,8 @@ end
 local function type_fits(value, wanted)
   for kind in wanted:gmatch("[%w_.]+") do
     if type(value) == kind then return true end
-    if kind == "client" and type(value) == "userdata" then return true end
-    if kind == "null" and type(value) == "userdata" then return true end
+    if kind == "client" and getmetatable(value) == "kube.client" then return true end
+    if kind == "null" and value == core.codec.null then return true end
   end
   return false
 end
@@ -67,6 +68,36 @@ function options.check(what, given, known)
     end
   end
   return given
+end
+
+--- Checks a number of seconds to wait: nil, or 0 and more. what names the argument in messages.
+function options.check_timeout(what, seconds)
+  if seconds == nil or (type(seconds) == "number" and seconds >= 0) then return end
+  errors.misuse("%s must be a number of seconds, not %s", what, tostring(seconds))
+end
+
+--- Makes the methods of a class say what is wrong when one is called with a dot, or is not there.
+---@param class table the methods
+---@param what string what a script calls such a value: "informer"
+---@param more? { is?: fun(value: any): boolean, advice?: fun(name: string): string? } how a value of
+--- the class is known when not by its metatable; a better hint for some names
+function options.guard(class, what, more)
+  local is = more and more.is or function(value) return getmetatable(value) == class end
+  local advice = more and more.advice or function() end
+  local public = {}
+  for name, fn in pairs(class) do
+    if type(fn) == "function" and not name:find("^_") then
+      public[name] = true
+      class[name] = function(self, ...)
+        if is(self) then return fn(self, ...) end
+        errors.misuse("call it with a colon: %s:%s(...), not %s.%s(...)", what, name, what, name)
+      end
+    end
+  end
+  setmetatable(class, { __index = function(_, name)
+    if type(name) ~= "string" or name:find("^_") then return nil end
+    errors.misuse("%s has no '%s'%s", what, name, advice(name) or options.hint(name, public))
+  end })
 end
 
 return options

@@ -3,24 +3,39 @@
 -- An await function of the core returns `true, results...` or `false, err`; awaiting() makes a
 -- function of it that returns the results or raises err.
 local core = require("kube._core").task
+local errors = require "kube._error"
 local log = require("kube._core").log
+local options = require "kube._options"
 
 local M = {}
 
 local loading = true
 
+-- Raises what an await failed with; text begins with the place in the script, not with ours.
+local function raise(err)
+  if type(err) ~= "string" then error(err, 0) end
+  local text = err:gsub("^lua/kube/[%w_]+%.lua:%d+: ", "")
+  if text:find("^[^\n]-:%d+: ") then error(text, 0) end
+  errors.misuse("%s", text)
+end
+
+-- Turns `true, ...` into results and `false, err` into a raised error.
+local function results(ok, ...)
+  if ok then return ... end
+  raise((...))
+end
+
+-- The same for what pcall makes of an await function.
+local function protected_results(ok, ...)
+  if ok then return results(...) end
+  raise((...))
+end
+
 -- The first await of the entry file ends the load phase: nothing may be started before commit.
 local function park(what)
   if not loading then return end
-  if core.is_loading() then M.results(core.park(what)) end
+  if core.is_loading() then protected_results(pcall(core.park, what)) end
   loading = false
-end
-
---- Turns `true, ...` into results and `false, err` into a raised error.
-function M.results(ok, ...)
-  if ok then return ... end
-  local err = ...
-  error(err, type(err) == "string" and 3 or 0)
 end
 
 --- Makes an await function of the core callable by scripts.
@@ -28,10 +43,9 @@ end
 ---@param f function
 ---@return function
 function M.awaiting(what, f)
-  local results = M.results
   return function(...)
     park(what)
-    return results(f(...))
+    return protected_results(pcall(f, ...))
   end
 end
 
@@ -41,7 +55,7 @@ local raw_sleep = M.awaiting("kube.sleep()", core.sleep)
 ---@param seconds number
 function M.sleep(seconds)
   if type(seconds) ~= "number" or seconds < 0 or seconds ~= seconds then
-    error(("kube.sleep() takes a number of seconds, got %s"):format(tostring(seconds)), 2)
+    errors.misuse("kube.sleep() takes a number of seconds, got %s", tostring(seconds))
   end
   raw_sleep(seconds)
 end
@@ -52,10 +66,10 @@ end
 ---@return userdata task with :cancel(), :is_done(), :name()
 function M.background(name, fn, ...)
   if type(name) ~= "string" then
-    error(("kube.background() takes a name first, got %s"):format(type(name)), 2)
+    errors.misuse("kube.background() takes a name first, got %s", type(name))
   end
   if type(fn) ~= "function" then
-    error(("kube.background() takes a function second, got %s"):format(type(fn)), 2)
+    errors.misuse("kube.background() takes a function second, got %s", type(fn))
   end
   return core.spawn(name, fn, ...)
 end
@@ -106,6 +120,12 @@ function M.is_stop_channel(v)
   return type(v) == "table" and rawget(v, "_on_close") ~= nil and rawget(v, "_signal") ~= nil
 end
 
+--- Raises unless v is a stop channel or nil. what names the argument in messages.
+function M.check_stop(what, v)
+  if v == nil or M.is_stop_channel(v) then return end
+  errors.misuse("%s must be what kube.stop_channel() returned, not a %s", what, type(v))
+end
+
 --- Closes the channel; closing it again does nothing.
 function Stop:close()
   if self._closed then return end
@@ -143,6 +163,7 @@ end
 ---@param timeout? number seconds
 ---@return boolean closed false when the time was over first
 function Stop:wait(timeout)
+  options.check_timeout("stop:wait(timeout): timeout", timeout)
   park("stop:wait()")
   local deadline = timeout and core.now() + timeout
   while not self._closed do
@@ -152,6 +173,8 @@ function Stop:wait(timeout)
   end
   return true
 end
+
+options.guard(Stop, "stop", { is = M.is_stop_channel })
 
 core.on_stop(function()
   local channels = {}

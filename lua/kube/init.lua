@@ -2,7 +2,9 @@
 local core = require "kube._core"
 local errors = require "kube._error"
 local factory = require "kube._factory"
+local handler = require "kube._handler"
 local informer = require "kube._informer"
+local informer_options = require "kube._informer_options"
 local options = require "kube._options"
 local task = require "kube._task"
 require "kube._indexer"
@@ -19,7 +21,8 @@ function kube.new_client(opts)
   return core.client.new(opts)
 end
 
---- A factory of shared informers. Two factories with equal options share their caches.
+--- A factory of shared informers: one per resource, shared by all who ask this factory for it. Other
+--- factories have informers of their own, whatever their options.
 ---@class kube.FactoryOptions
 ---@field client? kube.Client
 ---@field resync? number seconds between resyncs; 0 for none
@@ -37,51 +40,88 @@ function kube.shared_informer_factory(opts) return factory.new(opts) end
 
 local default_factory
 
---- The informer of a resource on the default factory: started by itself, ready to take handlers.
+--- The informer of a resource on the default factory: started by itself, ready to take handlers. With
+--- options it is one of its own.
 ---@param resource string "v1/pods", "apps/v1/deployments"
 ---@param opts? table as for shared_informer_factory
 ---@return kube.Informer
 function kube.informer(resource, opts)
-  options.check("informer", opts, informer.known)
   local f = default_factory
-  if opts or not f then f = factory.new(opts) end
-  if not opts then default_factory = f end
+  if opts ~= nil then
+    f = factory.new(informer_options.check("informer", opts, informer_options.known))
+  elseif not f then
+    f = factory.new()
+    default_factory = f
+  end
   local inf = f:for_resource(resource):informer()
   core.task.defer(function() f:start() end)
   return inf
 end
 
 local standalone_options = { resource = "string", handler = "table", indexers = "table" }
-for name, kind in pairs(informer.known) do standalone_options[name] = kind end
+for name, kind in pairs(informer_options.known) do standalone_options[name] = kind end
 
 --- An informer of its own, without a factory (client-go's NewIndexerInformer).
 ---@param opts { resource: string, handler?: table, indexers?: table, resync?: number }
 ---@return kube.Indexer indexer
 ---@return kube.Informer controller with run(stop), has_synced(), last_sync_resource_version()
 function kube.new_informer(opts)
-  opts = options.check("new_informer", opts, standalone_options)
+  opts = informer_options.check("new_informer", opts, standalone_options)
   if not opts.resource then errors.misuse("new_informer needs resource = \"version/plural\"") end
-  local inf = informer.new(opts.resource, opts, true)
+  local inf = informer.new(opts.resource, opts)
   if opts.indexers then inf:add_indexers(opts.indexers) end
   if opts.handler then inf:add_event_handler(opts.handler) end
   return inf:get_indexer(), inf
 end
 
---- Waits until all of these have synced: informers, registrations, or functions.
----@param stop? kube.StopChannel gives up when it closes
+-- For argument number i of wait_for_cache_sync: a function that tells whether it has synced, and
+-- whether it is over, so that it never will.
+local function sync_check(i, check)
+  local class = type(check) == "table" and getmetatable(check)
+  if class == factory.pair then
+    check = check:informer()
+    class = informer.class
+  end
+  if class == informer.class then
+    return function() return check:has_synced(), check:is_stopped() end, check
+  elseif class == handler.registration then
+    return function() return check:has_synced(), check._core:is_closed() end
+  elseif class == nil and type(check.has_synced) == "function" then
+    return function() return check:has_synced() end
+  elseif check == informer.class.has_synced or check == handler.registration.has_synced then
+    errors.misuse("wait_for_cache_sync: argument %d is a method without its informer; pass the "
+      .. "informer itself", i + 1)
+  elseif type(check) == "function" then
+    return function() return (check()) end
+  end
+  errors.misuse("wait_for_cache_sync(stop, ...): argument %d must be an informer, a registration or "
+    .. "a function, not a %s", i + 1, type(check))
+end
+
+--- Waits until all of these have synced: informers, registrations, or functions that say so. Gives
+--- up when `stop` closes, or one of them is stopped before it has synced.
+---@param stop? kube.StopChannel
 ---@return boolean
 function kube.wait_for_cache_sync(stop, ...)
-  local checks = { ... }
-  local function synced()
-    for _, check in ipairs(checks) do
-      local ok
-      if type(check) == "function" then ok = check() else ok = check:has_synced() end
-      if not ok then return false end
-    end
-    return true
+  task.check_stop("wait_for_cache_sync(stop, ...): the first argument", stop)
+  local checks, informers = {}, {}
+  for i = 1, select("#", ...) do
+    checks[i], informers[#informers + 1] = sync_check(i, (select(i, ...)))
   end
-  task.wait_until(function() return synced() or (stop and stop:is_closed()) end)
-  return synced()
+  local function look()
+    local all, over = true, stop ~= nil and stop:is_closed()
+    for _, check in ipairs(checks) do
+      local synced, ended = check()
+      all, over = all and synced, over or (ended and not synced)
+    end
+    return all, over
+  end
+  task.wait_until(function()
+    while #informers > 0 do informer.warn_unstarted(table.remove(informers, 1)) end
+    local all, over = look()
+    return all or over
+  end, nil, "kube.wait_for_cache_sync()")
+  return (look()) and true or false
 end
 
 --- A channel that is closed once: stop:close() stops what was started with it.
@@ -110,7 +150,24 @@ kube.key = core.codec.object_key
 --- Structured logs: kube.log.info(message, { key = value }).
 kube.log = {}
 for _, level in ipairs { "error", "warn", "info", "debug" } do
-  kube.log[level] = function(message, fields) core.log.write(level, message, fields) end
+  kube.log[level] = function(message, fields)
+    if fields ~= nil and type(fields) ~= "table" then
+      errors.misuse("kube.log.%s(message, fields): fields must be a table, not a %s", level, type(fields))
+    end
+    core.log.write(level, message, fields)
+  end
+end
+
+-- Functions, not methods: kube:new_client{} would take kube for the options.
+for _, name in ipairs { "new_client", "shared_informer_factory", "informer", "new_informer",
+  "wait_for_cache_sync", "stop_channel", "sleep", "background" } do
+  local fn = kube[name]
+  kube[name] = function(first, ...)
+    if rawequal(first, kube) then
+      errors.misuse("call it with a dot: kube.%s(...), not kube:%s(...)", name, name)
+    end
+    return fn(first, ...)
+  end
 end
 
 return kube

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A list gives the same items and the same error however its bytes are cut, and every copy of an
-// item is valid JSON. The first byte chooses the projection, the second the size of the chunks.
+// item is valid JSON; a refused item has none. The first byte chooses the projection, the second
+// the size of the chunks.
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -22,8 +23,13 @@ static void note(struct mw_buf *seen, struct mw_slice text) {
 
 static int on_item(void *ctx, const struct mw_item *item) {
   struct mw_buf *seen = ctx;
-  struct mw_json c = {item->json.p, item->json.p + item->json.n};
-  require(mw_json_skip(&c) == 0 && c.p == c.end);
+  if (item->refused == NULL) {
+    struct mw_json c = {item->json.p, item->json.p + item->json.n};
+    require(mw_json_skip(&c) == 0 && c.p == c.end);
+  } else {
+    require(item->json.n == 0 && item->label_count == 0);
+    note(seen, mw_slice_str(item->refused));
+  }
   note(seen, item->json);
   note(seen, item->kind);
   note(seen, item->api_version);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A watch gives the same events and the same error however its bytes are cut, and every copy of an
-// object is valid JSON. The first byte is the size of the chunks.
+// object is valid JSON; a refused one has none. The first byte is the size of the chunks.
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -31,8 +31,14 @@ static int on_event(void *ctx, const struct mw_event *event) {
     note(seen, mw_slice_str(err.message));
     return 0;
   }
-  struct mw_json c = {event->item.json.p, event->item.json.p + event->item.json.n};
-  require(mw_json_skip(&c) == 0 && c.p == c.end);
+  if (event->item.refused == NULL) {
+    struct mw_json c = {event->item.json.p, event->item.json.p + event->item.json.n};
+    require(mw_json_skip(&c) == 0 && c.p == c.end);
+  } else {
+    require(event->item.json.n == 0);
+    note(seen, mw_slice_str(event->item.refused));
+    note(seen, event->item.name);
+  }
   note(seen, event->item.json);
   note(seen, event->item.rv);
   return 0;

@@ -54,7 +54,7 @@ describe("a factory", function()
     assert.are.equal(2, server.count.stream)
   end)
 
-  it("shares one watch and one store with a factory of equal options", function() -- row 82
+  it("has informers of its own, whatever the options of another", function() -- row 82
     local server = rig.pods { a = {} }
     local proc = rig.start(server, [[
       local stop_one, stop_two = kube.stop_channel(), kube.stop_channel()
@@ -62,37 +62,62 @@ describe("a factory", function()
       local function make(name)
         local factory = kube.shared_informer_factory { label_selector = "app=web" }
         local informer = factory:core():v1():pods():informer()
+        informer:add_indexers { by_name = function(pod) return { name .. pod.metadata.name } end }
+        informer:set_transform(function(pod) pod.metadata.labels.by = name return pod end)
         informer:add_event_handler { on_add = function(pod)
-          table.insert(seen[name], pod.metadata.name)
+          table.insert(seen[name], pod.metadata.name .. pod.metadata.labels.by)
         end }
         return factory, informer
       end
       local factory_one, one = make "one"
       local factory_two, two = make "two"
       factory_one:start(stop_one)
+      assert(kube.wait_for_cache_sync(nil, one))
+      assert(not two:has_synced() and two:lister():count() == 0)
       factory_two:start(stop_two)
       assert(kube.wait_for_cache_sync(nil, one, two))
+      same({ "default/a" }, one:get_indexer():index_keys("by_name", "onea"))
+      same({}, two:get_indexer():index_keys("by_name", "onea"))
       eventually(function() return #seen.one == 1 and #seen.two == 1 end)
-      assert(rawequal(one:lister():get("default/a"), two:lister():get("default/a")))
       stop_one:close()
       factory_one:shutdown()
       assert(one:is_stopped() and not two:is_stopped())
       assert(not pcall(one.add_event_handler, one, {}))
       print("one is over")
       eventually(function() return #seen.two == 2 end)
-      same({ "a" }, seen.one)
-      same({ "a", "b" }, seen.two)
+      same({ "aone" }, seen.one)
+      same({ "atwo", "btwo" }, seen.two)
       stop_two:close()
       factory_two:shutdown()
     ]])
     proc:wait_line("^one is over")
     server:put("b")
     rig.finish(proc)
-    assert.are.equal(1, server.count.stream)
+    assert.are.equal(2, server.count.stream)
     assert.are.equal(0, server.count.list)
   end)
 
-  it("shares no more than it must: another selector or namespace is another watch", function() -- row 82
+  it("can start after another of equal options has ended", function()
+    local server = rig.pods { a = {} }
+    rig.run(server, [[
+      local first, second = kube.shared_informer_factory {}, kube.shared_informer_factory {}
+      first:core():v1():pods():informer()
+      local informer = second:core():v1():pods():informer()
+      local stop = kube.stop_channel()
+      first:start(stop)
+      first:wait_for_cache_sync()
+      stop:close()
+      first:shutdown()
+      stop = kube.stop_channel()
+      second:start(stop)
+      assert(second:wait_for_cache_sync() and not informer:is_stopped())
+      same({ "default/a" }, informer:get_store():list_keys())
+      stop:close()
+    ]])
+    assert.are.equal(2, server.count.stream)
+  end)
+
+  it("reads what its selector and namespace choose", function() -- row 82
     local server = rig.pods { a = { app = "web" }, b = { app = "db" } }
     server:put("c", { app = "web", ns = "other" })
     rig.run(server, [[
@@ -109,12 +134,14 @@ describe("a factory", function()
       same({ "default/a", "default/b", "other/c" }, keys {})
       same({ "default/a", "other/c" }, keys { label_selector = "app=web" })
       same({ "default/a", "other/c" }, keys { label_selector = { app = "web" } })
+      same({ "default/a", "other/c" }, keys { label_selector = { matchLabels = { app = "web" } } })
+      same({ "default/a", "other/c" }, keys { label_selector = " app = web " })
       same({ "default/b" }, keys { tweak_list_options = function(o) o.label_selector = "app=db" end })
       same({ "other/c" }, keys { namespace = "other" })
       stop:close()
     ]])
     assert.are.same({ "/api/v1/namespaces/other/pods", "/api/v1/pods" }, paths(server))
-    assert.are.equal(4, server.count.stream)
+    assert.are.equal(7, server.count.stream)
   end)
 
   it("uses the namespace of the command line, its own instead, or none where there is none", function()
@@ -180,6 +207,26 @@ describe("a factory", function()
     ]])
   end)
 
+  it("takes options for one resource from the first who asks for it, and from nobody else", function()
+    rig.run(rig.pods { a = {} }, [[
+      local factory = kube.shared_informer_factory {}
+      local pair = factory:for_resource("v1/pods", { namespace = "default" })
+      local informer = pair:informer()
+      assert(rawequal(informer, pair:informer()))
+      assert(rawequal(informer, factory:for_resource("v1/pods"):informer()))
+      local late = factory:for_resource("v1/services", { namespace = "x" })
+      factory:for_resource("v1/services"):informer()
+      for _, call in ipairs {
+        function() factory:for_resource("v1/pods", { namespace = "default" }) end,
+        function() late:informer() end,
+      } do
+        local ok, message = pcall(call)
+        assert(not ok and message:find("script.lua:%d+: the informer of v1/%l+ exists in this factory"),
+          message)
+      end
+    ]])
+  end)
+
   it("waits for all at once and tells which did not sync", function() -- row 76
     local server = rig.pods { a = {} }
     local refuse = { status = 403, body = '{"kind":"Status","status":"Failure","code":403}' }
@@ -203,6 +250,68 @@ describe("a factory", function()
       assert(not ok and by_resource["v1/pods"] and not by_resource["v1/services"])
     ]])
     assert.truthy(log:find('"msg":"caches not synced","missing":"v1/services"', 1, true), log)
+  end)
+
+  it("waits until a stop channel closes, a time is over, or both", function()
+    local server = rig.pods()
+    server:fail("stream", { chunks = {}, open = true })
+    rig.run(server, [[
+      local stop, other = kube.stop_channel(), kube.stop_channel()
+      local factory = kube.shared_informer_factory {}
+      factory:core():v1():pods():informer()
+      factory:start(stop)
+      assert(not factory:wait_for_cache_sync(0.02))
+      assert(not factory:wait_for_cache_sync(stop, 0.02))
+      assert(not factory:wait_for_cache_sync(nil, 0.02))
+      kube.background("closer", function() kube.sleep(0.02) other:close() end)
+      assert(not factory:wait_for_cache_sync(other))
+      for _, bad in ipairs { { "5" }, { {} }, { nil, "5" }, { nil, -1 }, { 5, 5 }, { nil, 0 / 0 } } do
+        local ok, message = pcall(factory.wait_for_cache_sync, factory, bad[1], bad[2])
+        assert(not ok and message:find("script.lua:%d+: factory:wait_for_cache_sync%(stop, timeout%)"),
+          message)
+      end
+      stop:close()
+    ]])
+  end)
+
+  it("that was never started is told of, by those who wait for it and at the end", function()
+    local _, log = rig.run(rig.pods { a = {} }, [[
+      local factory = kube.shared_informer_factory {}
+      local pods = factory:core():v1():pods():informer()
+      factory:core():v1():services():informer()
+      assert(factory:wait_for_cache_sync())
+      assert(factory:wait_for_cache_sync())
+      local stop = kube.stop_channel()
+      kube.background("stopper", function() kube.sleep(0.02) stop:close() end)
+      assert(not kube.wait_for_cache_sync(stop, pods))
+    ]])
+    local _, warned = log:gsub('"the informer has not been started; call factory:start%(stop%)"', "")
+    assert.are.equal(2, warned, log)
+    assert.truthy(log:find('"at":"[^"]*script.lua:23","resource":"v1/pods"'), log)
+    assert.truthy(log:find('"nothing left to run"', 1, true), log)
+    assert.truthy(log:find('never started; call factory:start%(stop%)","count":2,"informers":' ..
+      '"v1/pods %([^"]*script.lua:21%), v1/services %([^"]*script.lua:22%)"'), log)
+  end)
+
+  it("that was started, or whose run was ended from outside, is not told of", function()
+    local server = rig.pods { a = {} }
+    local _, log = rig.run(server, [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {}
+      local informer = factory:core():v1():pods():informer()
+      kube.background("run", function() informer:run(stop) end)
+      assert(kube.wait_for_cache_sync(stop, informer, factory:core():v1():pods()))
+      stop:close()
+    ]])
+    assert.is_nil(log:find("started", 1, true), log)
+    local proc = rig.start(server, [[
+      kube.shared_informer_factory {}:core():v1():pods():informer()
+      print("here")
+      kube.stop_channel():wait()
+    ]])
+    proc:wait_line("^here")
+    _, log = rig.stop(proc)
+    assert.is_nil(log:find("started", 1, true), log)
   end)
 
   it("shuts down when its informers have ended, and starts nothing afterwards", function()
@@ -306,6 +415,40 @@ describe("kube", function()
     rig.stop(proc)
   end)
 
+  it("does not wait for what was stopped before it had synced", function()
+    local server = rig.pods()
+    server:fail("stream", { chunks = {}, open = true })
+    rig.run(server, [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {}
+      local informer = factory:core():v1():pods():informer()
+      local registration = informer:add_event_handler {}
+      factory:start(stop)
+      kube.background("stopper", function() kube.sleep(0.02) stop:close() end)
+      assert(not kube.wait_for_cache_sync(nil, informer))
+      assert(not kube.wait_for_cache_sync(nil, registration))
+    ]])
+  end)
+
+  it("refuses to wait for what cannot sync", function()
+    rig.run(rig.pods(), [[
+      local stop = kube.stop_channel()
+      local informer = kube.shared_informer_factory {}:core():v1():pods():informer()
+      local function refused(pattern, ...)
+        local ok, message = pcall(kube.wait_for_cache_sync, ...)
+        assert(not ok and message:find("script.lua:%d+: wait_for_cache_sync"), message)
+        assert(message:find(pattern, 1, true), message)
+      end
+      refused("the first argument must be what kube.stop_channel() returned", informer)
+      refused("the first argument", true)
+      refused("argument 2 must be an informer, a registration or a function, not a nil", stop, nil)
+      refused("argument 3", stop, function() return true end, nil, informer)
+      refused("argument 2", stop, informer:lister())
+      refused("argument 2", stop, {})
+      refused("argument 2 is a method without its informer", stop, informer.has_synced)
+    ]])
+  end)
+
   it("has clients for other servers", function()
     local here, there = rig.pods { here = {} }, rig.pods { there = {} }
     rig.run(here, ([[
@@ -322,7 +465,7 @@ describe("kube", function()
       same({ "default/there" }, keys(kube.new_client { kubeconfig = %q, context = "c" }))
       stop:close()
     ]]):format(rig.kubeconfig(there:url())))
-    assert.are.equal(1, here.count.stream)
+    assert.are.equal(2, here.count.stream)
     assert.are.equal(1, there.count.stream)
   end)
 end)

@@ -88,6 +88,25 @@ describe("a handler", function()
     assert.truthy(log:find("script.lua:%d+: boom"), log)
   end)
 
+  it("that fails again and again is told of more and more rarely, with the count", function()
+    local pods_of_ten = {}
+    for i = 1, 10 do pods_of_ten["p" .. i] = {} end
+    local _, log = rig.run(rig.pods(pods_of_ten), pods .. [[
+      local registration = informer:add_event_handler { on_add = function() error("boom") end }
+      local filtered = informer:add_event_handler { filter = function() error("no idea") end }
+      factory:start(stop)
+      assert(kube.wait_for_cache_sync(stop, registration, filtered))
+      same(10, registration:stats().errors)
+      same(10, filtered:stats().errors)
+      stop:close()
+    ]])
+    for _, what in ipairs { "handler failed", "filter failed" } do
+      local counts = {}
+      for count in log:gmatch('"' .. what .. '"[^\n]*"failures":(%d+)') do counts[#counts + 1] = count end
+      assert.are.same({ "1", "2", "4", "8" }, counts)
+    end
+  end)
+
   it("may await, which delays its own next call and nobody else's", function() -- row 72
     rig.run(rig.pods { a = {}, b = {}, c = {} }, pods .. [[
       local running, most, slow, quick = 0, 0, 0, 0
@@ -220,6 +239,54 @@ describe("a filter", function()
   it("that runs in C does the same", function() -- row 80
     transitions [[predicate = { label = "app", equals = "web" }]]
     transitions [[predicate = { selector = "app=web", namespace = "default" }]]
+  end)
+
+  it("that runs in C looks at a path, a label or owners, for one value, several or any", function()
+    local function pod(name, node, more)
+      return ('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s","namespace":"default","uid":"%s",' ..
+        '"resourceVersion":"1"%s},"spec":{"priority":7%s}}'):format(name, name, more or "",
+        node and (',"nodeName":"%s"'):format(node) or "")
+    end
+    local owners = ',"labels":{"app":"web"},"ownerReferences":[{"uid":"u1","controller":true},{"uid":"u2"}]'
+    rig.run(rig.objects { pod("a", "n1", owners), pod("b", "n2", ',"labels":{"app":"db"}'), pod("c") },
+      pods .. [[
+        local cases = {
+          { "a", { path = "spec.nodeName", equals = "n1" } },
+          { "b c", { path = "spec.nodeName", equals = "n1", negate = true } },
+          { "a b", { path = "spec.nodeName" } },
+          { "c", { path = "spec.nodeName", negate = true } },
+          { "a b", { path = "spec.nodeName", one_of = { "n1", "n2", "n3" } } },
+          { "c", { path = "spec.nodeName", one_of = { "n1", "n2" }, negate = true } },
+          { "a b c", { path = "spec.priority", equals = 7 } },
+          { "a", { label = "app", equals = "web" } },
+          { "a b", { label = "app", one_of = { "web", "db" } } },
+          { "a", { owner = "controller" } },
+          { "a", { owner = "controller", equals = "u1" } },
+          { "", { owner = "controller", equals = "u2" } },
+          { "a", { owner = "any", equals = "u2" } },
+          { "b c", { owner = "any", negate = true } },
+          { "a", { { label = "app" }, { path = "spec.nodeName", equals = "n1" } } },
+          { "a", { { selector = "app" }, { namespace = "default", owner = "any" } } },
+          { "", { namespace = "other" } },
+          { "b", { selector = { app = "db" }, { path = "spec.nodeName" } } },
+          { "a b c", {} },
+        }
+        local registrations, seen = {}, {}
+        for i, case in ipairs(cases) do
+          seen[i] = {}
+          registrations[i] = informer:add_event_handler {
+            predicate = case[2],
+            on_add = function(o) table.insert(seen[i], o.metadata.name) end,
+          }
+        end
+        factory:start(stop)
+        assert(kube.wait_for_cache_sync(stop, unpack(registrations)))
+        for i, case in ipairs(cases) do
+          table.sort(seen[i])
+          same(i .. ": " .. case[1], i .. ": " .. table.concat(seen[i], " "))
+        end
+        stop:close()
+      ]])
   end)
 
   it("that fails lets nothing through and is counted", function()
@@ -420,6 +487,31 @@ describe("a transform", function()
     end
   end)
 
+  it("as lists of paths does not bring managedFields back, unless they are asked for", function()
+    local out = rig.run(rig.objects { '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a",' ..
+      '"namespace":"default","uid":"u","resourceVersion":"1","managedFields":[{"manager":"m"}]},' ..
+      '"spec":{"nodeName":"n1"},"status":{"phase":"x"}}' }, [[
+        local stop = kube.stop_channel()
+        for _, options in ipairs {
+          {}, { transform = { drop = { "status" } } }, { transform = { keep = { "metadata" } } },
+          { transform = { keep = { "spec" } } }, { transform = { drop = { "metadata.managedFields" } } },
+          { keep_managed_fields = true }, { transform = { drop = { "status" } }, keep_managed_fields = true },
+          { transform = { keep = { "metadata" } }, keep_managed_fields = true },
+        } do
+          local factory = kube.shared_informer_factory(options)
+          local lister = factory:core():v1():pods():lister()
+          factory:start(stop)
+          factory:wait_for_cache_sync()
+          local pod = lister:get("default/a")
+          print(pod.metadata.managedFields ~= nil, pod.spec ~= nil, pod.status ~= nil)
+        end
+        stop:close()
+      ]])
+    assert.are.same({ "false\ttrue\ttrue", "false\ttrue\tfalse", "false\tfalse\tfalse",
+      "false\ttrue\tfalse", "false\ttrue\ttrue", "true\ttrue\ttrue", "true\ttrue\tfalse",
+      "true\tfalse\tfalse" }, lines(out))
+  end)
+
   it("and a watch error handler are set before the start or not at all", function() -- row 67
     rig.run(rig.pods { a = {} }, pods .. [[
       informer:set_transform(function(pod) pod.metadata.labels.first = "x" return pod end)
@@ -469,14 +561,15 @@ describe("the watch error handler", function()
       local factory = kube.shared_informer_factory { streaming = false, backoff = { duration = 0.01 } }
       local informer = factory:core():v1():pods():informer()
       informer:set_watch_error_handler(function(err)
-        print(err.place, err.status, err.message, type(err.code), type(err.again))
+        print(err.place, err.status, err.message, err.code, type(err.again))
+        assert(tostring(err) == err.message)
         error("even this is fine")
       end)
       factory:start(stop)
       assert(factory:wait_for_cache_sync())
       stop:close()
     ]])
-    assert.truthy(out:find("^list\t403\t[^\n]*pods is forbidden[^\n]*\tstring\tstring\n$"), out)
+    assert.truthy(out:find("^list\t403\t[^\n]*pods is forbidden[^\n]*\thttp\tstring\n$"), out)
   end)
 
   it("hears of watches that fail, not of a streaming list that a plain one replaces", function() -- row 66
@@ -532,12 +625,14 @@ describe("the life of an informer", function()
         local ok, err = pcall(call)
         assert(not ok and tostring(err):find("has been stopped"), err)
       end
+      informer:run(kube.stop_channel())
       same({ "default/a" }, informer:get_store():list_keys())
       assert(informer:has_synced())
       same("informer v1/pods", tostring(informer))
       same(1, informer:stats().objects)
     ]])
     assert.truthy(log:find("informer is already running", 1, true), log)
+    assert.truthy(log:find("the informer has been stopped and cannot run again", 1, true), log)
   end)
 
   it("ends with running handlers, not before", function() -- row 75

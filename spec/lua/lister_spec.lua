@@ -56,6 +56,36 @@ describe("a lister", function()
       same({}, names(other:list("app=db")))
       same(1, other:count())
       same(3, lister:namespace(""):count())
+      same({ "a" }, names(other:list { namespace = "other" }))
+      same(1, other:namespace("other"):count())
+      for _, call in ipairs {
+        function() other:list { namespace = "default" } end,
+        function() other:keys { namespace = "" } end,
+        function() other:namespace("default") end,
+      } do
+        local ok, message = pcall(call)
+        assert(not ok and message:find("this reader is of the namespace 'other'"), message)
+      end
+      stop:close()
+    ]])
+  end)
+
+  it("of one namespace reads indexes for that namespace alone", function()
+    rig.run(three(), synced .. [[
+      informer:add_indexers { by_app = { label = "app" }, by_node = { path = "spec.nodeName" } }
+      local other, default = lister:namespace("other"), lister:namespace("default")
+      same({ "default/a", "other/a" }, lister:index_keys("by_app", "web"))
+      same({ "other/a" }, other:index_keys("by_app", "web"))
+      same({}, other:index_keys("by_app", "db"))
+      same("uid-other", other:by_index("by_app", "web")[1].metadata.uid)
+      same(1, #other:by_index("by_app", "web"))
+      same(0, #other:by_index("by_app", "db"))
+      same({ "web" }, other:index_values("by_app"))
+      same({ "web" }, other:list_index_func_values("by_app"))
+      same(2, #default:index_values("by_app"))
+      same(0, #lister:namespace("nowhere"):index_values("by_app"))
+      same({ "a" }, names(other:index("by_app", lister:get("default/a"))))
+      same({ "a", "a" }, names(lister:index("by_app", lister:get("default/a"))))
       stop:close()
     ]])
   end)

@@ -7,7 +7,8 @@
 --
 -- The n-th list (watch, streaming list) gets the n-th answer of its kind; a function is called with
 -- the request. When answers run out a list fails the spec, and a watch stays open and silent.
--- r.log holds what reached the sink, as text; r.errors what reached on_error; r.states the states.
+-- r.log holds what reached the sink, as text; r.errors what reached on_error; r.states the states;
+-- r.opened has an entry per watch that opened.
 jit.off(true, true)
 local uv = require "luv"
 local script_server = require "spec.support.script_server"
@@ -27,6 +28,11 @@ function rig.pod(name, rv, more)
   return ('{"apiVersion":"v1","kind":"%s","metadata":{"name":"%s","namespace":"%s","uid":"%s",' ..
     '"resourceVersion":"%s"},"spec":{}}'):format(more.kind or "Pod", name, more.ns or "default",
     more.uid or ("uid-" .. name), rv)
+end
+
+--- A pod that is nested too deeply to be stored.
+function rig.deep(...)
+  return (rig.pod(...):gsub('"spec":{}', '"spec":' .. ("["):rep(300) .. ("]"):rep(300)))
 end
 
 function rig.list(rv, items, continue)
@@ -121,6 +127,10 @@ local callbacks = ffi.new("struct mw_reflector_callbacks", {
     current.states[#current.states + 1] = name
     if current.hooks[name] then current.hooks[name]() end
   end),
+  on_opened = ffi.cast("void (*)(void *)", function()
+    local sent = #current.sent.watch + #current.sent.stream
+    current.opened[#current.opened + 1] = sent .. " watches sent"
+  end),
   on_stopped = ffi.cast("void (*)(void *)", function() current.stopped = true end),
 })
 
@@ -168,9 +178,9 @@ local function new_endpoint(url)
 end
 
 function rig.new(answers)
-  local self = setmetatable({ log = {}, errors = {}, states = {}, hooks = {},
+  local self = setmetatable({ log = {}, errors = {}, states = {}, opened = {}, hooks = {},
     sent = { list = {}, watch = {}, stream = {} } }, Rig)
-  C.mw_log_set_level(os.getenv("SPEC_LOG") and C.MW_LOG_DEBUG or C.MW_LOG_ERROR)
+  C.mw_log_set_level(os.getenv("SPEC_LOG") and C.MW_LOG_DEBUG or -1)
   self.server = script_server.new(script(self, answers))
   self.loop = C.mw_loop_new("spec")
   self.http = C.mw_http_new(self.loop, nil)

@@ -13,6 +13,8 @@
 --   chunks   instead of body: a chunked response; strings are sent, numbers are pauses in seconds
 --   open     with chunks: leaves the response open; it is server.streams[#server.streams]
 --   cut      with chunks: closes the connection behind them, without the last chunk
+--   silent   no answer at all, while the connection stays
+--   lost     no answer either, but the connection is closed
 -- A stream has send(text), finish() (the proper end), cut(), and `gone` once the client left.
 jit.off(true, true)
 local uv = require "luv"
@@ -99,6 +101,8 @@ end
 local function answer_request(server, socket, request)
   server.requests[#server.requests + 1] = request
   local answer = server.script(request, server)
+  if answer.lost then close_handle(socket) end
+  if answer.lost or answer.silent then return end
   local status = answer.status or 200
   local head = { ("HTTP/1.1 %d %s\r\n"):format(status, reasons[status] or "Unknown"),
     "Content-Type: application/json\r\n" }

@@ -229,7 +229,11 @@ describe("http over TLS", function()
           assert.is_true(transport.body(r) == files[i % 10])
         end
       end
-      for i = 3, 30, 3 do assert.are.equal(0, records[i].done) end
+      for i = 3, 30, 3 do
+        -- Its first byte may come after the others' last.
+        assert.is_true(client:pump(function() return records[i].request[0] == nil end))
+        assert.are.equal(0, records[i].done)
+      end
       assert.are.equal(1, client:stats().connections)
     end)
 

@@ -100,6 +100,9 @@ local function on_node(ns, name, node, version)
   return objects.pod(ns, name, { rv = version, rest = ('"spec":{"nodeName":"%s"}'):format(node) })
 end
 
+-- What fn writes to stderr.
+local captured = require "spec.support.captured"
+
 describe("indexer", function()
   unit.no_leaks()
 
@@ -272,6 +275,49 @@ describe("indexer", function()
         collectgarbage()
         assert.equal(before + 200, tonumber(C.mw_live_get(C.MW_LIVE_OBJECT)))
       end
+    end)
+  end)
+
+  describe("index function", function()
+    it("cannot add or remove an index, and nothing has changed when it tries", function()
+      local ix = new()
+      upsert(ix, objects.pod("a", "x", { rv = "1" }))
+      local told = {}
+      local function meddle(o)
+        local err = unit.err()
+        assert(C.mw_indexer_remove_index(ix, slice "meddling", err) == C.MW_ESTATE)
+        told[#told + 1] = ffi.string(err.message)
+        told[#told + 1] = select(2, add_extract(ix, "more", C.MW_EXTRACT_PATH, "spec.nodeName"))
+        return { str(C.mw_object_name(o)) }
+      end
+      local rc, _, free = add_indexes(ix, { meddling = meddle })
+      assert.equal(0, rc)
+      upsert(ix, objects.pod("a", "y", { rv = "2" }))
+      local out = objects.list()
+      assert.equal(0, C.mw_indexer_index(ix, slice "meddling", C.mw_indexer_get(ix, slice "a/y"), out, nil))
+      assert.equal(6, #told)
+      for _, message in ipairs(told) do
+        assert.equal("indexes cannot change inside an index function", message)
+      end
+      assert.are.same({ "namespace", "meddling" }, index_names(ix))
+      assert.are.same({ "a/y" }, by_index(ix, "meddling", "y"))
+      assert.equal(0, C.mw_indexer_remove_index(ix, slice "meddling", nil))
+      free()
+    end)
+
+    it("is named when a replace took it more than two seconds", function()
+      local ix = new()
+      local until_then
+      local _, _, free = add_indexes(ix, { quick = function() return {} end, slow = function()
+        while os.clock() < until_then do end
+        return {}
+      end })
+      C.mw_log_set_level(C.MW_LOG_WARN)
+      until_then = os.clock() + 2.05
+      local text = captured(function() replace(ix, { objects.pod("a", "x"), objects.pod("a", "y") }) end)
+      assert.matches("an index function is slow.*index\"?[=:]\"?slow.*seconds\"?[=:]2%.", text)
+      assert.equal("", captured(function() replace(ix, { objects.pod("a", "z") }) end))
+      free()
     end)
   end)
 

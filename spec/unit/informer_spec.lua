@@ -1,28 +1,10 @@
 -- A shared informer from the socket to its listeners.
 jit.off(true, true)
+local captured = require "spec.support.captured"
 local informer_rig = require "spec.support.informer_rig"
 local kit = require "spec.support.cache_kit"
 local unit = require "spec.support.unit"
 local C, ffi = unit.C, unit.ffi
-
-ffi.cdef "int dup(int); int dup2(int, int); int close(int);"
-
--- What fn writes to stderr.
-local function captured(fn)
-  local path = os.tmpname()
-  local file = assert(io.open(path, "w"))
-  ffi.cdef "int fileno(void *);"
-  local saved = ffi.C.dup(2)
-  ffi.C.dup2(ffi.C.fileno(file), 2)
-  local ok, err = pcall(fn)
-  ffi.C.dup2(saved, 2)
-  ffi.C.close(saved)
-  file:close()
-  local text = io.open(path):read("*a")
-  os.remove(path)
-  assert(ok, err)
-  return text
-end
 
 -- Each block runs with the ingest loop on the spec's thread, the last one on its own.
 describe("informer", function()
@@ -265,6 +247,25 @@ describe("informer", function()
       end)
     end)
 
+    describe("a filtered listener", function()
+      it("hears the deletion of what it knows, though the update out of its filter was merged away", function()
+        server:put("a", { app = "g1" })
+        local inf = rig:informer { fifo_bound = 1 }
+        local l = inf:listen { filter = function(o) return kit.unpack(o):find('"app":"g1"', 1, true) ~= nil end }
+        inf:start()
+        heard(l, 1)
+        pump(function() return server:open_watches() == 1 end)
+        server:put("a", { app = "g0" })
+        server:put("b", { app = "g0" })
+        server:put("a", { app = "g0" })
+        server:remove("a")
+        ingest_until(function() return tonumber(inf:stats().coalesced) > 0
+          and tonumber(inf:stats().reflector.events) >= 4 end)
+        heard(l, 2)
+        assert.are.same({ "add a@101 initial", "delete a@101" }, l.log)
+      end)
+    end)
+
     describe("a late listener", function()
       it("gets every stored object as initial and is synced after the last", function() -- row 69
         server:put("a")
@@ -301,6 +302,50 @@ describe("informer", function()
         end
         rig:settle()
         for _, l in ipairs(listeners) do assert.are.equal(40, #l.log) end
+      end)
+
+      it("cannot come from inside an index function or a transform that events run", function()
+        server:put("a")
+        server:put("b")
+        local inf = rig:informer()
+        local refused, late = {}, {}
+        local function try()
+          local l, code, message = inf:listen()
+          late[#late + 1] = l
+          refused[#refused + 1] = code .. ": " .. message
+        end
+        inf:add_index("meddling", function()
+          try()
+          return {}
+        end)
+        inf:set_transform(function(o)
+          try()
+          return o
+        end)
+        local l = inf:listen()
+        inf:start()
+        heard(l, 2)
+        assert.are.equal(4, #refused)
+        for _, text in ipairs(refused) do
+          assert.are.equal("ESTATE: cannot add a handler inside an index function or a transform: the informer " ..
+            "of v1/pods is just applying events", text)
+        end
+        assert.are.same({}, late)
+      end)
+
+      it("may come from inside an index function that a registration runs, and hears all once", function()
+        server:put("a")
+        server:put("b")
+        local inf = running()
+        local l
+        inf:add_index("first", function()
+          l = l or inf:listen()
+          return {}
+        end)
+        heard(l, 2)
+        rig:settle()
+        table.sort(l.log)
+        assert.are.same({ "add a@101 initial", "add b@102 initial" }, l.log)
       end)
 
       it("that wants no replay hears only what is new", function()
@@ -565,17 +610,64 @@ describe("informer", function()
         pump(function() return ffi.string(inf:stats().last_error) == "" end)
       end)
 
-      it("in a stream that goes on are cleared by the next event", function()
-        local inf = running { internal_error_budget = 60 }
+      it("stay in the stats through an outage, until a watch has opened", function()
+        local inf = running()
         C.mw_log_set_level(-1)
-        server.http.streams[1]:send('{"type":"ERROR","object":' ..
-          failure(500, "InternalError").body .. '}\n')
-        pump(function() return ffi.string(inf:stats().last_error) ~= "" end)
+        local shown = false
+        server.http:refuse()
+        pump(function()
+          local stats = inf:stats()
+          local refused = ffi.string(stats.last_error):find("connection refused", 1, true)
+          -- Once it is there it stays, also while the next attempt is under way.
+          assert(refused or not shown, ffi.string(stats.last_error))
+          shown = shown or refused
+          return shown and stats.reflector.decisions[C.MW_DECISION_STREAM_WAIT] >= 5
+        end)
+        server.http:listen()
         pump(function() return server:open_watches() == 1 end)
+        pump(function() return ffi.string(inf:stats().last_error) == "" end)
+      end)
+
+      it("in a stream that goes on are cleared by the next event", function()
+        local inf = running()
+        C.mw_log_set_level(-1)
+        server.http.streams[1]:send('{"type":"ADDED","object":{"kind":"Pod","metadata":{"uid":"u"}}}\n')
+        pump(function() return ffi.string(inf:stats().last_error) ~= "" end)
         rig:settle()
         assert.are_not.equal("", ffi.string(inf:stats().last_error))
         server:put("a")
         pump(function() return ffi.string(inf:stats().last_error) == "" end)
+      end)
+
+      it("of an outage are told to people once in a while, and to the handler each time", function()
+        local inf = rig:informer()
+        local told = 0
+        inf:set_error_handler(function(place) told = told + (place == C.MW_PLACE_STREAM_LIST and 1 or 0) end)
+        server.http:refuse()
+        C.mw_log_set_level(C.MW_LOG_INFO)
+        local text = captured(function()
+          inf:start()
+          pump(function() return told >= 4 end)
+        end)
+        local _, lines = text:gsub("connection refused", "")
+        assert.are.equal(1, lines)
+        C.mw_log_set_level(C.MW_LOG_ERROR)
+        server.http:listen()
+      end)
+
+      it("of a server without streaming lists are one line, and do not read like success", function()
+        for _ = 1, 3 do
+          server:fail("stream", failure(422, "Invalid"))
+          server:fail("list", failure(403, "Forbidden"))
+        end
+        C.mw_log_set_level(C.MW_LOG_INFO)
+        local inf = rig:informer()
+        local text = captured(function()
+          inf:start()
+          pump(function() return inf:synced() end)
+        end)
+        local _, lines = text:gsub("streaming list refused, listing instead", "")
+        assert.are.equal(1, lines)
       end)
 
       it("of the same kind are told to people once in a while, not each time", function()

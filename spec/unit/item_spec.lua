@@ -33,7 +33,9 @@ local function scan(text, p, defaults)
   for _, field in ipairs { "json", "kind", "api_version", "name", "ns", "uid", "rv" } do
     item[field] = unit.str(raw[field])
   end
-  for _, field in ipairs { "has_metadata", "deleting", "initial_events_end" } do item[field] = raw[field] end
+  for _, field in ipairs { "has_metadata", "deleting", "initial_events_end", "more_labels" } do
+    item[field] = raw[field]
+  end
   for i = 0, item.label_count - 1 do
     item.labels[unit.str(raw.labels[i].key)] = unit.str(raw.labels[i].value)
   end
@@ -148,13 +150,7 @@ describe("item", function()
       end)
     end
 
-    it("more labels than the limit, nesting beyond it, and objects above 16 MiB", function()
-      local labels = {}
-      for i = 1, C.MW_ITEM_LABELS_MAX do labels[i] = ('"l%d":"v"'):format(i) end
-      local text = '{"metadata":{"labels":{%s}}}'
-      assert.equal(C.MW_ITEM_LABELS_MAX, scan(text:format(table.concat(labels, ","))).label_count)
-      labels[#labels + 1] = '"more":"v"'
-      assert.equal(C.MW_ELIMIT, select(3, scan(text:format(table.concat(labels, ",")))))
+    it("nesting beyond the limit and objects above 16 MiB", function()
       assert.equal(C.MW_ELIMIT, select(3, scan('{"a":' .. ("["):rep(256) .. ("]"):rep(256) .. "}")))
       local big = ("x"):rep(C.MW_ITEM_SIZE_MAX - 8)
       assert.equal(C.MW_ITEM_SIZE_MAX, #copy('{"a":"' .. big .. '"}'))
@@ -162,6 +158,22 @@ describe("item", function()
       assert.equal(C.MW_ELIMIT, code)
       assert.matches("16 MiB", message, 1, true)
     end)
+  end)
+
+  it("records as many labels as the limit, says when there are more, and copies them all", function()
+    local labels = {}
+    for i = 1, C.MW_ITEM_LABELS_MAX do labels[i] = ('"l%d":"v"'):format(i) end
+    local text = '{"metadata":{"labels":{%s}}}'
+    local item = scan(text:format(table.concat(labels, ",")))
+    assert.equal(C.MW_ITEM_LABELS_MAX, item.label_count)
+    assert.is_false(item.more_labels)
+    labels[#labels + 1] = '"more":"v"'
+    local longer = text:format(table.concat(labels, ","))
+    item = scan(longer)
+    assert.equal(C.MW_ITEM_LABELS_MAX, item.label_count)
+    assert.is_true(item.more_labels)
+    assert.equal(longer, item.json)
+    assert.is_false(scan(longer:sub(1, -3) .. ',"labels":{"a":"b"}}}').more_labels)
   end)
 
   describe("copy", function()

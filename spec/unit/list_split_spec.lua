@@ -4,10 +4,11 @@ local C, ffi = unit.C, unit.ffi
 -- Feeds the document in chunks. Returns the items' JSON and what the list says, or rc and message.
 local function split(text, chunk, options)
   options = options or {}
-  local items, names = {}, {}
+  local items, names, refused = {}, {}, {}
   local cb = ffi.cast("mw_list_item_cb", function(_, item)
     items[#items + 1] = unit.str(item.json)
     names[#names + 1] = unit.str(item.name)
+    if item.refused ~= nil then refused[#items] = ffi.string(item.refused) end
     return #items == options.stop_after and options.stop_with or 0
   end)
   local err = unit.err()
@@ -25,7 +26,8 @@ local function split(text, chunk, options)
   if rc == 0 then rc = C.mw_list_split_finish(s, err) end
   local info = C.mw_list_split_info(s)
   local result = {
-    rc = rc, message = ffi.string(err.message), items = items, names = names, count = tonumber(info.items),
+    rc = rc, message = ffi.string(err.message), items = items, names = names, refused = refused,
+    count = tonumber(info.items),
     kind = ffi.string(info.kind), api_version = ffi.string(info.api_version), rv = ffi.string(info.rv),
     continue = info.continue_token ~= nil and ffi.string(info.continue_token) or nil,
     remaining = tonumber(info.remaining),
@@ -118,6 +120,35 @@ describe("list splitter", function()
     assert.equal("malformed JSON at byte 14: expected ',' or ']'", r.message)
   end)
 
+  it("hands out an item that is too deep as refused, with what it saw of it, and goes on", function()
+    local deep = ("["):rep(300) .. ("]"):rep(300)
+    local text = ('{"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b","namespace":"n"},"x":%s,"y":"]}"},' ..
+      '{"x":%s,"metadata":{"name":"c"}},{"metadata":{"name":"d"}}],"metadata":{"resourceVersion":"7"}}')
+      :format(deep, deep)
+    local r = split(text)
+    assert.equal(0, r.rc)
+    assert.are.same({ "a", "b", "", "d" }, r.names)
+    assert.are.same({ '{"metadata":{"name":"a"}}', "", "", '{"metadata":{"name":"d"}}' }, r.items)
+    assert.are.same({ [2] = "nested deeper than 256 levels", [3] = "nested deeper than 256 levels" }, r.refused)
+    assert.equal("7", r.rv)
+    for _, chunk in ipairs { 1, 7, 64, 650, 1000 } do assert.are.same(r, split(text, chunk)) end
+  end)
+
+  it("passes over an item above 16 MiB and hands it out as refused, with its name", function()
+    local text = '{"items":[{"metadata":{"name":"big"},"a":"' .. ("x}"):rep(C.MW_ITEM_SIZE_MAX) ..
+      '"},{"metadata":{"name":"b"}}]}'
+    for _, chunk in ipairs { #text, 1000000 } do
+      local r = split(text, chunk)
+      assert.equal(0, r.rc)
+      assert.are.same({ "big", "b" }, r.names)
+      assert.are.same({ "the object is larger than 16 MiB" }, r.refused)
+      assert.are.same({ "", '{"metadata":{"name":"b"}}' }, r.items)
+    end
+    local r = split(text:sub(1, -32), 1000000)
+    assert.equal(C.MW_EPARSE, r.rc)
+    assert.matches("unexpected end$", r.message)
+  end)
+
   it("lets the callback stop it", function()
     local r = split(pods, nil, { stop_after = 1, stop_with = 77, again = true })
     assert.equal(77, r.rc)
@@ -159,8 +190,7 @@ describe("list splitter", function()
       { '{"apiVersion":"meta.k8s.io/v1beta1","rows":[{}],"kind":"Table"}', "EINVAL",
         "expected a list but the server sent a Table: the request must accept application/json without as=Table" },
       { '{"kind":"' .. ("x"):rep(128) .. '","items":[]}', "ELIMIT", "limit exceeded at byte 8: the value is too long" },
-      { '{"items":[{"a":' .. ("["):rep(300) .. ("]"):rep(300) .. "}]}", "ELIMIT",
-        "limit exceeded at byte 270: nested deeper than 256 levels" },
+      { '{"items":[{"a":' .. ("["):rep(300), "ELIMIT", "limit exceeded at byte 270: nested deeper than 256 levels" },
     } do
       it(case[1]:sub(1, 60):gsub("[^ -~]", "?"), function()
         local r = split(case[1])
@@ -170,13 +200,7 @@ describe("list splitter", function()
       end)
     end
 
-    it("an item above 16 MiB and a member above 1 MiB, and names where they began", function()
-      local item = '{"items":[{"a":"' .. ("x"):rep(C.MW_ITEM_SIZE_MAX) .. '"}]}'
-      for _, chunk in ipairs { #item, 1000000 } do
-        local r = split(item, chunk)
-        assert.equal(C.MW_ELIMIT, r.rc)
-        assert.equal("limit exceeded at byte 10: the item is larger than 16 MiB", r.message)
-      end
+    it("a member above 1 MiB, and names where it began", function()
       local member = '{"metadata":"' .. ("x"):rep(1024 * 1024) .. '"}'
       for _, chunk in ipairs { #member, 1000 } do
         local r = split(member, chunk)

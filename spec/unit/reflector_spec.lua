@@ -7,6 +7,7 @@ local uv = require "luv"
 local C, ffi = unit.C, unit.ffi
 local pod, list, fail, event = rig.pod, rig.list, rig.fail, rig.event
 local open, ended, bookmark, error_event = rig.open, rig.ended, rig.bookmark, rig.error_event
+local deep = rig.deep
 
 describe("a reflector that watches", function()
   local r
@@ -168,7 +169,66 @@ describe("a reflector that watches", function()
     local watch = r:wait_for("watch", 3)
     assert.are.equal("11", watch.query.resourceVersion)
     assert.are.equal(1, #r.sent.list)
-    assert.are.same({}, r.errors)
+    assert.is_true(#r.errors >= 5)
+    for _, e in ipairs(r.errors) do
+      assert.are.equal("open EREFUSED", e.place .. " " .. e.code)
+    end
+  end)
+
+  it("keeps watching from the same version when nobody answers, and tells why", function()
+    new { list = { list("10", {}) }, config = { head_timeout = 0.2 },
+      watch = { { silent = true }, { silent = true }, open(event("ADDED", pod("a", 11))) } }
+    r:wait_log(2)
+    assert.are.equal(2, r:decided("WATCH_OPEN_WAIT"))
+    assert.are.equal(1, #r.sent.list)
+    assert.are.equal("10", r.sent.watch[3].query.resourceVersion)
+    assert.are.equal(2, #r.errors)
+    assert.are.equal("open", r.errors[1].place)
+    assert.are.equal("ETIMEOUT", r.errors[1].code)
+    assert.are.equal("watching on in 5 ms", r.errors[1].again)
+    assert.matches("no answer for 0.2 seconds$", r.errors[1].message)
+  end)
+
+  it("keeps watching when the connection is lost before the watch opened, and tells why", function()
+    -- How many connections that takes is up to the transport.
+    local watch = setmetatable({}, { __index = function()
+      return r:decided("WATCH_OPEN_WAIT") == 0 and { lost = true } or open(event("ADDED", pod("a", 11)))
+    end })
+    new { list = { list("10", {}) }, watch = watch }
+    r:wait_log(2)
+    assert.are.equal(1, r:decided("WATCH_OPEN_WAIT"))
+    assert.are.equal(0, r:decided("WATCH_SHORT"))
+    assert.are.equal("EEOF", r.errors[1].code)
+    assert.are.equal(1, #r.errors)
+  end)
+
+  it("says when a watch has opened, and not when it only tries", function()
+    new { list = { list("10", {}) }, watch = { fail(429, "TooManyRequests"), open() } }
+    r:pump(function() return #r.opened > 0 end)
+    assert.are.same({ "2 watches sent" }, r.opened)
+  end)
+
+  it("leaves out what is too deep, keeps what it knows of it, and takes its deletion", function()
+    new { list = { list("10", { pod("a", 1), deep("b", 2), pod("c", 3) }), list("20", { deep("a", 18) }) },
+      watch = { open(event("MODIFIED", deep("a", 11)), event("ADDED", deep("b", 12)),
+        event("DELETED", deep("c", 13)), event("ADDED", pod("d", 14)), event("DELETED", deep("b", 15)),
+        error_event(410, "Expired")) } }
+    r:wait_log(5)
+    assert.are.same({ "replace 10: default/a@1 default/c@3", "remove default/c@3", "bookmark 13",
+      "add default/d@14", "replace 20: default/a@1" }, r.log)
+    assert.are.equal(6, tonumber(r:stats().dropped))
+    assert.are.same({ "list", "watch", "watch", "list" }, { r.errors[1].place, r.errors[2].place,
+      r.errors[3].place, r.errors[4].place })
+    assert.are.equal("EEXPIRED", r.errors[3].code)  -- the others: one word per request
+    assert.are.equal("ELIMIT", r.errors[1].code)
+    assert.are.equal('object "default/b" left out: nested deeper than 256 levels', r.errors[1].message)
+  end)
+
+  it("does not take one object for another that has its name and is left out", function()
+    new { list = { list("10", { pod("a", 1, { uid = "one" }) }),
+      list("20", { deep("a", 18, { uid = "two" }) }) }, watch = { open(error_event(410, "Expired")) } }
+    r:wait_log(2)
+    assert.are.equal("replace 20: ", r.log[2])
   end)
 
   it("pays one delay for each throttled watch, on opening and in the stream", function() -- row 10
@@ -179,8 +239,9 @@ describe("a reflector that watches", function()
     assert.are.equal(1, r:decided("WATCH_OPEN_WAIT"))
     assert.are.equal(1, r:decided("WATCH_THROTTLED"))
     assert.are.same({ "listing", "watching", "waiting", "watching", "waiting", "watching" }, r.states)
-    assert.are.same({ { place = "watch", code = "ETHROTTLED", status = 429, message = "slower",
-      again = "watching on in 10 ms" } }, r.errors)
+    assert.are.same({ { place = "open", code = "ETHROTTLED", status = 429, message = "said no",
+      again = "watching on in 5 ms" }, { place = "watch", code = "ETHROTTLED", status = 429,
+      message = "slower", again = "watching on in 10 ms" } }, r.errors)
     assert.is_true(r.server.streams[1].gone)
   end)
 

@@ -80,8 +80,11 @@ describe("a reflector that streams its first list", function()
     r:wait_log(1)
     assert.are.same({ "replace 9: " }, r.log)
     assert.are.equal(3, r:decided("STREAM_WAIT"))
-    assert.are.same({ { place = "stream", code = "ETHROTTLED", status = 429, message = "slower",
-      again = "retrying in 20 ms" } }, r.errors)
+    assert.are.equal(3, #r.errors)
+    assert.are.same({ place = "stream", code = "ETHROTTLED", status = 429, message = "said no",
+      again = "retrying in 5 ms" }, r.errors[1])
+    assert.are.same({ place = "stream", code = "ETHROTTLED", status = 429, message = "slower",
+      again = "retrying in 20 ms" }, r.errors[3])
     assert.are.same({ "streaming", "waiting", "streaming", "waiting", "streaming", "waiting",
       "streaming", "watching" }, r.states)
     for _, request in ipairs(r.sent.stream) do assert.is_nil(request.query.resourceVersion) end
@@ -96,7 +99,24 @@ describe("a reflector that streams its first list", function()
     r.server:listen()
     r:wait_log(1)
     assert.are.equal(0, #r.sent.list)
-    assert.are.same({}, r.errors)
+    assert.are.equal("stream EREFUSED", r.errors[1].place .. " " .. r.errors[1].code)
+  end)
+
+  it("waits and streams again when nobody answers, and tells why", function()
+    new { stream = { { silent = true }, open(marker("9")) }, config = { head_timeout = 0.2 } }
+    r:wait_log(1)
+    assert.are.equal(1, r:decided("STREAM_WAIT"))
+    assert.are.equal(0, #r.sent.list)
+    assert.are.equal("stream ETIMEOUT", r.errors[1].place .. " " .. r.errors[1].code)
+  end)
+
+  it("leaves out what is too deep and completes the list", function()
+    new { stream = { open(event("ADDED", pod("a", 1)), event("ADDED", rig.deep("b", 2)),
+      event("ADDED", pod("c", 3)), event("DELETED", rig.deep("c", 4)), marker("9")) } }
+    r:wait_log(1)
+    assert.are.same({ "replace 9: default/a@1" }, r.log)
+    assert.are.equal(1, tonumber(r:stats().dropped))
+    assert.are.equal("stream ELIMIT", r.errors[1].place .. " " .. r.errors[1].code)
   end)
 
   it("starts over with nothing, after a delay, when the stream ends before its marker", function()
@@ -105,6 +125,7 @@ describe("a reflector that streams its first list", function()
     r:wait_log(1)
     assert.are.same({ "replace 9: default/a@2" }, r.log)
     assert.are.equal(1, r:decided("STREAM_CUT"))
+    assert.are.equal("stream EEOF", r.errors[1].place .. " " .. r.errors[1].code)
     assert.are.same({ "streaming", "waiting", "streaming", "watching" }, r.states)
     assert.are.equal(0, #r.sent.list)
   end)

@@ -13,6 +13,7 @@ local function watch(text, chunk, options)
       name = unit.str(event.item.name), rv = unit.str(event.item.rv), has_metadata = event.item.has_metadata,
       initial_events_end = event.item.initial_events_end, is_status = event.is_status,
       code = event.status.code, message = ffi.string(event.status.message),
+      refused = event.item.refused ~= nil and ffi.string(event.item.refused) or nil,
     }
     return #events == options.stop_after and options.stop_with or 0
   end)
@@ -158,13 +159,53 @@ describe("watch splitter", function()
       assert.equal(C.MW_EPARSE, watch("x", nil, { again = true }).again)
     end)
 
-    it("an event above the limit", function()
-      local text = '{"type":"ADDED","object":{"a":"' .. ("x"):rep(C.MW_ITEM_SIZE_MAX + 70000) .. '"}}'
-      for _, chunk in ipairs { #text, 1000000 } do
-        local name, message = failing(text, chunk)
-        assert.equal("ELIMIT", name)
-        assert.equal("limit exceeded at byte 0: the event is larger than 16 MiB", message)
-      end
-    end)
+  end)
+
+  it("hands out an object that is too deep as refused, whichever member comes first, and goes on", function()
+    local deep = '{"metadata":{"name":"a","resourceVersion":"7"},"x":' .. ("["):rep(300) .. ("]"):rep(300) .. "}"
+    local text = ('{"type":"MODIFIED","object":%s}{"object":%s,"type":"DELETED"}'):format(deep, deep) ..
+      ('{"type":"ERROR","object":%s}{"type":"ADDED","object":{"metadata":{"name":"b"}}}'):format(deep)
+    local r = watch(text)
+    assert.equal(0, r.rc)
+    assert.equal(4, #r.events)
+    for i, type in ipairs { "MODIFIED", "DELETED" } do
+      assert.equal(type, r.events[i].type)
+      assert.equal("a", r.events[i].name)
+      assert.equal("7", r.events[i].rv)
+      assert.equal("", r.events[i].json)
+      assert.equal("nested deeper than 256 levels", r.events[i].refused)
+    end
+    assert.equal("ERROR", r.events[3].type)
+    assert.is_false(r.events[3].is_status)
+    assert.equal("b", r.events[4].name)
+    assert.is_nil(r.events[4].refused)
+    for _, chunk in ipairs { 1, 7, 64, 700, 1000 } do assert.are.same(r, watch(text, chunk)) end
+  end)
+
+  it("takes an object as deep as the limit, whichever member comes first", function()
+    local object = '{"x":' .. ("["):rep(255) .. ("]"):rep(255) .. "}"
+    for _, form in ipairs { '{"type":"ADDED","object":%s}', '{"object":%s,"type":"ADDED"}' } do
+      local event = watch(form:format(object)).events[1]
+      assert.equal(object, event.json)
+      assert.is_nil(event.refused)
+    end
+  end)
+
+  it("passes over an event above 16 MiB and hands it out as refused, with its name", function()
+    local large = '{"metadata":{"name":"big"},"a":"' .. ("x}"):rep(C.MW_ITEM_SIZE_MAX) .. '"}'
+    local text = ('{"type":"DELETED","object":%s}{"object":%s,"type":"DELETED"}'):format(large, large) ..
+      '{"type":"ADDED","object":{"metadata":{"name":"b"}}}'
+    for _, chunk in ipairs { #text, 1000000 } do
+      local r = watch(text, chunk)
+      assert.equal(0, r.rc)
+      assert.equal(3, #r.events)
+      assert.equal("DELETED", r.events[1].type)
+      assert.equal("big", r.events[1].name)
+      assert.equal("the event is larger than 16 MiB", r.events[1].refused)
+      assert.equal("UNKNOWN", r.events[2].type)
+      assert.equal("", r.events[2].text)
+      assert.equal("the event is larger than 16 MiB", r.events[2].refused)
+      assert.equal("b", r.events[3].name)
+    end
   end)
 end)

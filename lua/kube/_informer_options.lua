@@ -1,0 +1,129 @@
+-- What an informer can be made with: checked where it is written, and turned into what the core takes.
+local core = require "kube._core"
+local errors = require "kube._error"
+local options = require "kube._options"
+
+local informer_options = {}
+
+--- The options of every informer; factories add their own.
+informer_options.known = {
+  client = "client", namespace = "string", resync = "number",
+  label_selector = "string|table", field_selector = "string|table",
+  tweak_list_options = "function", transform = "function|table",
+  metadata_only = "boolean", keep_managed_fields = "boolean",
+  page_size = "number", streaming = "boolean", backoff = "table",
+  min_watch_timeout = "number", internal_error_budget = "number",
+  short_watch = "number", min_resync = "number", queue_bound = "number",
+}
+
+local transform_options = { keep = "table", drop = "table" }
+local backoff_options = { duration = "number", factor = "number", jitter = "number", cap = "number",
+  steps = "number", reset = "number" }
+
+-- The canonical text of a field selector: text, or a table of equalities.
+local function fields_text(selector)
+  if type(selector) ~= "table" then return core.selector.fields(selector) end
+  local parts = {}
+  for name, value in pairs(selector) do
+    if type(name) ~= "string" or type(value) == "table" then
+      errors.misuse("a field selector as a table maps fields to values, as in "
+        .. "{ [\"spec.nodeName\"] = \"n1\" }")
+    end
+    parts[#parts + 1] = name .. "=" .. tostring(value):gsub("[\\,=]", "\\%0")
+  end
+  table.sort(parts)
+  return core.selector.fields(table.concat(parts, ","))
+end
+
+-- The selectors of a table of options as canonical text, in place.
+local function canonical_selectors(opts)
+  if opts.label_selector then opts.label_selector = core.selector.labels(opts.label_selector) end
+  if opts.field_selector then opts.field_selector = fields_text(opts.field_selector) end
+end
+
+--- A checked copy of the options that a script gave to `what`.
+function informer_options.check(what, given, known)
+  local opts = {}
+  for name, value in pairs(options.check(what, given, known)) do opts[name] = value end
+  canonical_selectors(opts)
+  if type(opts.transform) == "table" then
+    options.check(what .. ": transform", opts.transform, transform_options)
+  end
+  options.check(what .. ": backoff", opts.backoff, backoff_options)
+  return opts
+end
+
+local function escape(value)
+  return (tostring(value):gsub("[^%w%-._~]", function(c) return ("%%%02X"):format(c:byte()) end))
+end
+
+local parameters = { label_selector = "labelSelector", field_selector = "fieldSelector",
+  shard_selector = "shardSelector" }
+local list_options_known = { label_selector = "string|table", field_selector = "string|table",
+  shard_selector = "string" }
+
+-- The fixed query parameters of every list and watch. tweak_list_options runs once, here: what it
+-- leaves in the table is what is sent.
+local function query_of(opts)
+  local list_options = { label_selector = opts.label_selector, field_selector = opts.field_selector }
+  if opts.tweak_list_options then
+    local changed = opts.tweak_list_options(list_options)
+    list_options = type(changed) == "table" and changed or list_options
+    options.check("what tweak_list_options leaves", list_options, list_options_known)
+    canonical_selectors(list_options)
+  end
+  local parts = {}
+  for key, value in pairs(list_options) do
+    if value ~= "" then parts[#parts + 1] = parameters[key] .. "=" .. escape(value) end
+  end
+  table.sort(parts)
+  return #parts > 0 and table.concat(parts, "&") or nil
+end
+
+local copied = { "client", "namespace", "metadata_only", "keep_managed_fields", "page_size",
+  "streaming", "backoff", "min_watch_timeout", "internal_error_budget", "short_watch",
+  "min_resync", "queue_bound", "resync" }
+
+-- Options that change how an informer works and are no part of what it is otherwise known by.
+local tuning = { "backoff", "internal_error_budget", "min_resync", "min_watch_timeout", "page_size",
+  "queue_bound", "short_watch", "streaming" }
+
+-- The fields of a flat table in a stable order.
+local function flat_text(fields)
+  local parts = {}
+  for name, value in pairs(fields) do parts[#parts + 1] = name .. "=" .. tostring(value) end
+  table.sort(parts)
+  return table.concat(parts, ",")
+end
+
+local function variant_of(opts)
+  local parts = {}
+  for _, name in ipairs(tuning) do
+    local value = opts[name]
+    if type(value) == "table" then value = flat_text(value) end
+    if value ~= nil then parts[#parts + 1] = name .. "=" .. tostring(value) end
+  end
+  if type(opts.transform) == "function" then parts[#parts + 1] = "transform" end
+  return #parts > 0 and table.concat(parts, ";") or nil
+end
+
+-- managedFields go whatever else is kept or dropped, unless they were asked for.
+local function dropped(opts)
+  local drop = opts.transform.drop
+  if opts.keep_managed_fields then return drop end
+  local all = { "metadata.managedFields" }
+  for i, path in ipairs(drop or {}) do all[i + 1] = path end
+  return all
+end
+
+--- What core.informer.new takes, from checked options.
+function informer_options.spec(resource, opts)
+  local spec = { resource = resource, query = query_of(opts), variant = variant_of(opts) }
+  for _, name in ipairs(copied) do spec[name] = opts[name] end
+  if type(opts.transform) == "table" then
+    spec.keep, spec.drop = opts.transform.keep, dropped(opts)
+  end
+  return spec
+end
+
+return informer_options

@@ -1,0 +1,285 @@
+-- What a script writes wrongly is answered where it is written: every message begins with the line of
+-- the script and says what to write instead.
+local cleanup = require "spec.support.cleanup"
+local rig = require "spec.support.script_rig"
+
+-- refused(pattern, fn): fn fails on its own line with a message that has this text in it.
+local prelude = [[
+  local function refused(text, fn, ...)
+    local ok, err = pcall(fn, ...)
+    local message = tostring(err)
+    assert(not ok, "it was not refused: " .. text)
+    assert(message:find("^[^\n]*script%.lua:%d+: "), "no place: " .. message)
+    assert(message:find(text, 1, true), ("wanted %s\ngot %s"):format(text, message))
+  end
+]]
+
+local function run(source, options) return rig.run(rig.pods { a = {} }, prelude .. source, options) end
+
+describe("a method", function()
+  cleanup.install()
+
+  it("that is called with a dot says so", function()
+    run [[
+      local factory = kube.shared_informer_factory {}
+      local pair = factory:core():v1():pods()
+      local informer, lister, stop = pair:informer(), pair:lister(), kube.stop_channel()
+      local registration = informer:add_event_handler {}
+      local colon = "call it with a colon: "
+      refused(colon .. "informer:add_event_handler(...), not informer.add_event_handler(...)",
+        informer.add_event_handler, { on_add = print })
+      refused(colon .. "informer:run", informer.run, stop)
+      refused(colon .. "informer:has_synced", informer.has_synced)
+      refused(colon .. "factory:start", factory.start, stop)
+      refused(colon .. "factory:core", factory.core)
+      refused(colon .. "resource:informer(...), not resource.informer(...)", pair.informer)
+      refused(colon .. "registration:remove", registration.remove)
+      refused(colon .. "lister:list", lister.list)
+      refused(colon .. "lister:by_index", lister.by_index, "x", "y")
+      refused(colon .. "stop:close(...)", stop.close)
+      assert(not informer:is_stopped() and not stop:is_closed())
+    ]]
+  end)
+
+  it("that is not there is answered with one that is", function()
+    run [[
+      local factory = kube.shared_informer_factory {}
+      local pair = factory:core():v1():pods()
+      local informer = pair:informer()
+      refused("informer has no 'has_sync' (did you mean 'has_synced'?)",
+        function() informer:has_sync() end)
+      refused("factory has no 'begin'; it has: ", function() factory:begin() end)
+      refused("write :informer():add_event_handler(...)", function() pair:add_event_handler {} end)
+      refused("write :lister():list(...)", function() pair:list() end)
+      refused("lister has no 'lst'", function() pair:lister():lst() end)
+      refused("registration has no 'removed'",
+        function() informer:add_event_handler {}:removed() end)
+    ]]
+  end)
+
+  it("of kube is none: it is called with a dot", function()
+    run [[
+      for _, name in ipairs { "new_client", "shared_informer_factory", "informer", "new_informer",
+        "wait_for_cache_sync", "stop_channel", "sleep", "background" } do
+        refused(("call it with a dot: kube.%s(...), not kube:%s(...)"):format(name, name),
+          kube[name], kube, {})
+      end
+      refused("kube.get()", function() kube:get({}, "a.b") end)
+      refused("kube.key()", function() kube:key({}) end)
+    ]]
+  end)
+
+  it("that runs until a stop channel closes takes nothing else, and starts nothing then", function()
+    run [[
+      local factory = kube.shared_informer_factory {}
+      local informer = factory:core():v1():pods():informer()
+      for _, bad in ipairs { true, 5, "stop", {}, informer } do
+        refused("informer:run(stop): stop must be what kube.stop_channel() returned",
+          informer.run, informer, bad)
+        refused("factory:start(stop): stop must be what kube.stop_channel() returned",
+          factory.start, factory, bad)
+      end
+      refused("run takes a stop channel", informer.run, informer)
+      kube.sleep(0.05)
+      assert(not informer:has_synced() and informer:stats().watches == 0)
+    ]]
+  end)
+end)
+
+describe("an option", function()
+  cleanup.install()
+
+  it("that is a number has its range", function()
+    run [[
+      local function informer(options)
+        return kube.shared_informer_factory(options):core():v1():pods():informer()
+      end
+      for _, name in ipairs { "resync", "min_resync", "min_watch_timeout", "internal_error_budget",
+        "short_watch" } do
+        for _, bad in ipairs { -1, 2e9, 1 / 0, 0 / 0 } do
+          refused(("option '%s' must be a number between 0 and 1000000000"):format(name),
+            informer, { [name] = bad })
+        end
+      end
+      for _, bad in ipairs { 0, -1, 1.5, 1e30, 0 / 0 } do
+        refused("option 'queue_bound' must be a whole number between 1 and ", informer,
+          { queue_bound = bad })
+      end
+      refused("option 'page_size' must be a whole number", informer, { page_size = 0.5 })
+      refused("option 'page_size' must be a whole number", informer, { page_size = -1 })
+      refused("option 'steps' must be a whole number", informer, { backoff = { steps = 1e12 } })
+      refused("option 'duration' must be a number between", informer, { backoff = { duration = 0 } })
+      refused("backoff has no option 'durations' (did you mean 'duration'?)",
+        kube.shared_informer_factory, { backoff = { durations = 1 } })
+      local pods = informer {}
+      refused("option 'queue_bound'", pods.add_event_handler, pods, { queue_bound = -5 })
+      refused("option 'resync'", pods.add_event_handler, pods, { resync = 0 / 0 })
+      refused("option 'resync'", pods.add_event_handler_with_resync_period, pods, {}, -1)
+    ]]
+  end)
+
+  it("that is a selector is checked where it is written, with the column", function()
+    run [[
+      local factory = kube.shared_informer_factory
+      refused("label selector, column 9", factory, { label_selector = "app in (" })
+      refused("maps label names to strings", factory, { label_selector = { app = 5 } })
+      refused("operator 'Near'", factory, { label_selector = {
+        matchExpressions = { { key = "a", operator = "Near" } } } })
+      refused("field selector, column 1", factory, { field_selector = "spec.nodeName" })
+      refused("maps fields to values", factory, { field_selector = { ["spec.nodeName"] = {} } })
+      refused("label selector, column", kube.informer, "v1/pods", { label_selector = "a=b=c" })
+      refused("label selector, column", kube.new_informer,
+        { resource = "v1/pods", label_selector = "a=b=c" })
+      local pods = factory {}
+      refused("label selector, column", pods.for_resource, pods, "v1/pods", { label_selector = "=" })
+      local tweaked = factory { tweak_list_options = function(o) o.label_selector = "in in in" end }
+      refused("label selector, column", function() tweaked:core():v1():pods():informer() end)
+      tweaked = factory { tweak_list_options = function(o) o.LabelSelector = "a=b" end }
+      refused("did you mean 'label_selector'?", function() tweaked:core():v1():pods():informer() end)
+    ]]
+  end)
+
+  it("that is a selector is sent in its one form", function()
+    local server = rig.pods { a = {} }
+    rig.run(server, [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {
+        label_selector = { matchLabels = { app = "web" },
+          matchExpressions = { { key = "tier", operator = "NotIn", values = { "b", "a" } } } },
+        field_selector = { ["spec.nodeName"] = "n,1", ["metadata.name"] = "x" },
+      }
+      factory:core():v1():pods():informer()
+      factory:start(stop)
+      factory:wait_for_cache_sync()
+      stop:close()
+    ]])
+    local query = server.http.requests[1].query
+    assert.are.equal("app=web,tier notin (a,b)", query.labelSelector)
+    assert.are.equal("metadata.name=x,spec.nodeName=n\\,1", query.fieldSelector)
+  end)
+
+  it("of resyncs by resource goes by whole names", function()
+    run [[
+      local factory = kube.shared_informer_factory
+      refused('as in { ["v1/pods"] = 60 }, not \'pods\'', factory, { custom_resync = { pods = 5 } })
+      refused("custom_resync goes by resource", factory, { custom_resync = { 5 } })
+      refused("the period of 'v1/pods' must be a number", factory, { custom_resync = { ["v1/pods"] = "5m" } })
+      refused("option 'resync'", function()
+        factory { custom_resync = { ["v1/pods"] = -1 } }:core():v1():pods():informer()
+      end)
+    ]]
+  end)
+
+  it("that is refused leaves nothing behind", function()
+    local server = rig.pods { a = {} }
+    rig.run(server, prelude .. ([[
+      local function client() return kube.new_client { kubeconfig = %q, context = "c" } end
+      local informer = kube.shared_informer_factory {}:core():v1():pods():informer()
+      for _ = 1, 20 do
+        refused("column 3: expected a field name", function()
+          local factory = kube.shared_informer_factory { client = client(), transform = { drop = { "a..b" } } }
+          factory:core():v1():pods():informer()
+        end)
+        refused("column 3: expected a field name", informer.add_event_handler, informer,
+          { on_add = print, filter = print, predicate = { path = "a..b" } })
+        refused("label selector", informer.add_event_handler, informer,
+          { on_add = print, predicate = { selector = "a in (" } })
+        refused("option 'queue_bound'", informer.add_event_handler, informer,
+          { on_add = print, on_delete = print, queue_bound = -1 })
+        refused("must be a function or one of", informer.add_indexers, informer,
+          { x = { path = "a", label = "b" }, y = function() end })
+      end
+      refused("option 'client' must be a client, not a userdata", kube.shared_informer_factory,
+        { client = informer:lister() })
+      refused("option 'client' must be a client", kube.shared_informer_factory, { client = kube.null })
+      refused("no option 'drops' (did you mean 'drop'?)", kube.shared_informer_factory,
+        { transform = { drops = {} } })
+    ]]):format(rig.kubeconfig(server:url())))
+  end)
+end)
+
+describe("an argument", function()
+  cleanup.install()
+
+  it("that does not fit is named with its function", function()
+    run [[
+      refused("kube.key() takes an object, not nothing", kube.key)
+      refused("kube.key() takes an object, not a string", kube.key, "default/a")
+      refused("kube.key(): the object has no metadata", kube.key, {})
+      refused("kube.get() takes an object and a path", kube.get, {})
+      refused("kube.get(): path 'a..b', column 3", kube.get, {}, "a..b")
+      refused("kube.json.decode() takes a string, not a table", kube.json.decode, {})
+      refused("kube.json.decode(): ", kube.json.decode, "{")
+      refused("kube.json.encode(): ", kube.json.encode, { f = print })
+      refused("kube.json.encode() takes a value", kube.json.encode)
+      refused("kube.copy() takes a value", kube.copy)
+      refused("kube.array() takes a table, not a number", kube.array, 5)
+      refused("kube.object(): the table has a metatable", kube.object, setmetatable({}, {}))
+      refused("kube.int64() takes a number or a string, not nothing", kube.int64)
+      refused("kube.int64(): 1.5 is not a 64-bit integer", kube.int64, 1.5)
+      refused("kube.sleep() takes a number of seconds", kube.sleep, "1s")
+      refused("kube.background() takes a name first", kube.background, print)
+      refused("fields must be a table, not a string", kube.log.info, "message", "fields")
+      refused("stop:wait(timeout)", kube.stop_channel().wait, kube.stop_channel(), "x")
+    ]]
+  end)
+
+  it("of a lister is named, too", function()
+    run [[
+      local informer = kube.shared_informer_factory {}:core():v1():pods():informer()
+      local lister = informer:lister()
+      refused("by_index(name, value): value must be a string, not nothing",
+        function() lister:by_index("namespace") end)
+      refused("by_index(name, value): name", function() lister:by_index() end)
+      refused("index_keys(name, value): value", function() lister:index_keys("namespace", 5) end)
+      refused("index_values(name): name", function() lister:list_index_func_values() end)
+      refused("index(name, object)", function() lister:index("namespace", {}) end)
+      refused("get takes a key", function() lister:get() end)
+      refused("get takes one key", function() lister:get("default", "a") end)
+      refused("get(key): key", function() lister:get_by_key() end)
+      refused("namespace(name): name", function() lister:namespace() end)
+      refused("remove_indexer takes the name", function() informer:remove_indexer() end)
+    ]]
+  end)
+
+  it("of a predicate that makes no sense is refused", function()
+    run [[
+      local informer = kube.shared_informer_factory {}:core():v1():pods():informer()
+      local function add(predicate) informer:add_event_handler { predicate = predicate } end
+      refused("give one of path, label and owner", add, { equals = "x" })
+      refused("give one of path, label and owner", add, { negate = true, selector = "app=web" })
+      refused("give one of path, label and owner", add, { path = "spec", label = "app" })
+      refused("give one of path, label and owner", add, { { path = "a" }, { one_of = { "x" } } })
+      refused("equals or one_of, not both", add, { label = "a", equals = "x", one_of = { "y" } })
+      refused("at least one value", add, { label = "a", one_of = {} })
+      refused('owner is "controller" or "any", not "3f78"; the uid goes into equals', add, { owner = "3f78" })
+      refused("'selector' is given twice", add, { selector = "a=b", { selector = "c=d" } })
+      refused("did you mean 'equals'?", add, { path = "a", equal = "x" })
+      refused("not a string", add, { "app=web" })
+    ]]
+  end)
+end)
+
+describe("an await", function()
+  cleanup.install()
+
+  it("where none can be says so with the line of the script first", function()
+    run [[
+      refused("kube.sleep() awaits and cannot be used inside", function()
+        table.sort({ 2, 1 }, function() kube.sleep(0) end)
+      end)
+      kube.sleep(0)
+      refused("kube.sleep() awaits and cannot be used inside", function()
+        table.sort({ 2, 1 }, function() kube.sleep(0) end)
+      end)
+      refused("stop:wait() awaits and cannot be used inside", function()
+        table.sort({ 2, 1 }, function() kube.stop_channel():wait() end)
+      end)
+      refused("kube.wait_for_cache_sync() awaits", function()
+        table.sort({ 2, 1 }, function()
+          kube.wait_for_cache_sync(nil, function() return false end)
+        end)
+      end)
+    ]]
+  end)
+end)
