@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's registry of informers, found by identity. Script thread only.
 //
-// Lua factories are option sets that belong to a script, and independent of each other: the bindings
-// number equal informers of one script, so that each has an identity of its own. What lives here
-// outlives the script: one that is loaded anew finds its caches warm.
+// Lua factories are option sets that belong to a script, and independent of each other: the
+// bindings number equal informers of one script, so that each has an identity of its own. What
+// lives here outlives the script: one that is loaded anew finds its caches warm.
 #pragma once
 
 #include "base/err.h"

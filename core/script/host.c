@@ -228,7 +228,6 @@ struct mw_factory *mw_host_factory(struct mw_host *h) {
   return h->factory;
 }
 
-
 struct mw_loop *mw_host_loop(struct mw_host *h) {
   return h->script;
 }
