@@ -150,8 +150,9 @@ function Informer:set_transform(fn)
   self._handle:set_transform(fn)
 end
 
---- Called with an error { code, message, status, place, again } when listing or watching fails. For
---- visibility only: the informer goes on by itself.
+--- Called with an error { code, message, status, place, again } whenever listing or watching fails:
+--- refused, forbidden, throttled, cut, not understood. For visibility only: the informer goes on by
+--- itself, and `again` says how. Before the informer starts.
 function Informer:set_watch_error_handler(fn)
   if type(fn) ~= "function" then errors.misuse("set_watch_error_handler takes a function") end
   self._handle:set_error_handler(fn)
