@@ -1,15 +1,8 @@
 -- What a real cluster does to its clients: restarts, compaction, refusals, many objects.
 local cluster = require "spec.support.cluster"
 local cleanup = require "spec.support.cleanup"
-local run = require "spec.support.run"
 
-local function start(source, options)
-  options = options or {}
-  options.kubeconfig = options.kubeconfig or cluster.kubeconfig
-  local proc = run.start_script(source, options)
-  cleanup.later(function() proc:kill("sigkill") end)
-  return proc
-end
+local start, stop = cluster.start, cluster.stop
 
 -- Follows ConfigMaps of one namespace and answers SIGTERM with nothing but a clean exit.
 local follower = [[
@@ -62,8 +55,7 @@ describe("a real kube-apiserver", function()
     proc:wait_line("^add\tafter\tfalse", 60)
     cluster.kubectl(("-n %s delete configmap before"):format(ns))
     proc:wait_line("^delete\tbefore\t", 30)
-    proc:kill("sigterm")
-    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+    stop(proc)
   end)
 
   it("forgets its history under a watch (410), and the cache catches up by a relist", function()
@@ -80,8 +72,7 @@ describe("a real kube-apiserver", function()
     proc:wait_line("^add\tnew\tfalse", 60)
     proc:wait_line("^delete\tgone\t", 30)
     proc:wait_line("^stats lists=%d+ watches=%d+ expired=[1-9]", 10)
-    proc:kill("sigterm")
-    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+    stop(proc)
   end)
 
   it("sends 5,000 objects as a streaming list, which is one request", function()
@@ -89,8 +80,7 @@ describe("a real kube-apiserver", function()
     cluster.configmaps(ns, 5000)
     local proc = start(counter:format(ns, "true", "config_maps"))
     proc:wait_line("^held\t5001\t5001\t0\t1\t0", 60)
-    proc:kill("sigterm")
-    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+    stop(proc)
   end)
 
   it("sends 5,000 objects in ten pages when they are listed", function()
@@ -98,8 +88,7 @@ describe("a real kube-apiserver", function()
     cluster.events(ns, 5000)
     local proc = start(counter:format(ns, "false", "events"))
     proc:wait_line("^held\t5000\t5000\t10\t[01]\t0", 60)
-    proc:kill("sigterm")
-    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+    stop(proc)
   end)
 
   it("refuses streaming lists on an old etcd, and the informer falls back to pages", function()
@@ -113,16 +102,14 @@ describe("a real kube-apiserver", function()
     local proc = start(follower:format("kube-system"), { kubeconfig = kubeconfig })
     proc:wait_line("^synced\t[1-9]", 30)
     proc:wait_line("^stats lists=[1-9]%d* watches=%d+ expired=0 fallback=[1-9]", 10)
-    proc:kill("sigterm")
-    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+    stop(proc)
   end)
 
   for _, context in ipairs { "cert", "cert-data", "viewer" } do
     it(("takes the %s user"):format(context), function()
       local proc = start(follower:format("kube-system"), { args = { "--context", context } })
       proc:wait_line("^synced\t[1-9]", 20)
-      proc:kill("sigterm")
-      assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+      stop(proc)
     end)
   end
 
@@ -130,8 +117,7 @@ describe("a real kube-apiserver", function()
     local proc = start(follower:format("default"), { args = { "--context", "wrong-ca" } })
     proc:wait_stderr("certificate", 20)
     assert.is_truthy(proc.stderr:find("certificate%-authority") or proc.stderr:find("not signed"), proc.stderr)
-    proc:kill("sigterm")
-    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+    stop(proc)
   end)
 
   it("forbids, which is a state that is retried and heals when the right is given", function()
@@ -143,7 +129,6 @@ describe("a real kube-apiserver", function()
     local user = cluster.kubectl("--context nobody auth whoami -o jsonpath='{.status.userInfo.username}'")
     cluster.kubectl(("-n %s create rolebinding reader --role=reader --user=%s"):format(ns, user))
     proc:wait_line("^add\tone\t", 30)
-    proc:kill("sigterm")
-    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
+    stop(proc)
   end)
 end)

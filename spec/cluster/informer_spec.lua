@@ -1,20 +1,8 @@
 -- The classic client-go programs, in Lua, against a real kube-apiserver.
 local cluster = require "spec.support.cluster"
 local cleanup = require "spec.support.cleanup"
-local run = require "spec.support.run"
 
-local function start(source, options)
-  options = options or {}
-  options.kubeconfig = options.kubeconfig or cluster.kubeconfig
-  local proc = run.start_script(source, options)
-  cleanup.later(function() proc:kill("sigkill") end)
-  return proc
-end
-
-local function stop(proc)
-  proc:kill("sigterm")
-  assert.are.equal(0, proc:wait_exit(15), proc.stderr)
-end
+local start, stop = cluster.start, cluster.stop
 
 describe("against a real kube-apiserver", function()
   cleanup.install()

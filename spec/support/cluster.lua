@@ -1,5 +1,6 @@
 -- The real API server that scripts/kube started, as the cluster specs use it.
 local cleanup = require "spec.support.cleanup"
+local run_script = require "spec.support.run"
 
 local cluster = {}
 
@@ -38,6 +39,22 @@ end
 
 --- Applies a manifest (YAML or JSON text).
 function cluster.apply(manifest) return cluster.kubectl("apply --server-side -f -", manifest) end
+
+--- Starts a script (source or path) against the cluster; it is killed when the spec ends.
+function cluster.start(source, options)
+  options = options or {}
+  options.kubeconfig = options.kubeconfig or cluster.kubeconfig
+  local proc = run_script.start_script(source, options)
+  cleanup.later(function() proc:kill("sigkill") end)
+  return proc
+end
+
+--- Ends it as an operator would; it must leave in order.
+function cluster.stop(proc)
+  proc:kill("sigterm")
+  local code = proc:wait_exit(15)
+  assert(code == 0, ("exit code %d\n%s"):format(code, proc.stderr))
+end
 
 local counter = 0
 
