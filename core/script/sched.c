@@ -21,8 +21,6 @@
 enum {
   POOL_MAX = 64,
   NAME_ROOM = 64,
-  SMALL_HEAP_KB = 16 * 1024,
-  TUNE_EVERY = 1024,     // ended tasks between two looks at the heap
   START_DEPTH_MAX = 32,  // tasks started by tasks on one C stack
   NESTING_MAX = 100,     // coroutines of a script resumed by one another, likewise
   FRAMES_SEARCHED = 64
@@ -62,7 +60,6 @@ struct mw_sched {
   struct mw_task *tasks;
   struct mw_task *current;
   unsigned count;
-  unsigned ended;
   int depth;                  // of run on the C stack
   struct mw_nesting nesting;  // outside of tasks
   struct thread pool[POOL_MAX];
@@ -104,14 +101,6 @@ static void register_as(lua_State *L, void *p) {
   lua_rawset(L, LUA_REGISTRYINDEX);
 }
 
-// Most garbage of a script is tables of objects it looked at once. While the heap is small it is
-// collected when it has grown fourfold rather than twofold, which takes a quarter off a cold read;
-// a large one keeps Lua's own pace.
-static void tune_collector(struct mw_sched *s) {
-  bool small = lua_gc(s->L, LUA_GCCOUNT, 0) < SMALL_HEAP_KB;
-  lua_gc(s->L, LUA_GCSETPAUSE, small ? 400 : 200);
-}
-
 struct mw_sched *mw_sched_new(struct mw_loop *loop, struct lua_State *L) {
   struct mw_sched *s = mw_xcalloc(1, sizeof *s);
   s->loop = loop;
@@ -119,7 +108,6 @@ struct mw_sched *mw_sched_new(struct mw_loop *loop, struct lua_State *L) {
   s->watchdog = mw_watchdog_of(L);
   s->cancelled_ref = make_cancelled(L);
   register_as(L, s);
-  tune_collector(s);
   return s;
 }
 
@@ -211,7 +199,6 @@ static void end_task(struct mw_task *t, const char *report, bool cancelled) {
   unlink_task(t);
   if (t->end != NULL) t->end(t->ctx, t->thread.co, report, cancelled);
   thread_put(s, &t->thread, report == NULL);
-  if (++s->ended % TUNE_EVERY == 0) tune_collector(s);
   mw_live_add(MW_LIVE_TASK, -1);
   mw_free(t);
 }
