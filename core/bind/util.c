@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "script/call.h"
+
 #define ERROR_META "moonwatch.error"
 
 struct mw_slice mw_bind_slice(lua_State *L, int idx) {
@@ -98,15 +100,10 @@ void mw_bind_error_open(lua_State *L) {
 }
 
 void mw_bind_where(lua_State *L) {
-  static const char ours[] = "@lua/kube/";
-  lua_Debug ar;
-  for (int level = 1; lua_getstack(L, level, &ar); level++) {
-    lua_getinfo(L, "Sl", &ar);
-    if (ar.currentline <= 0 || strncmp(ar.source, ours, sizeof ours - 1) == 0) continue;
-    lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
-    return;
-  }
-  lua_pushliteral(L, "");
+  mw_script_where(L);
+  if (lua_objlen(L, -1) == 0) return;
+  lua_pushliteral(L, ": ");
+  lua_concat(L, 2);
 }
 
 void mw_bind_push_error(lua_State *L, const struct mw_err *err) {

@@ -3,9 +3,24 @@
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <string.h>
 
 #include "script/sched.h"
 #include "script/watchdog.h"
+
+enum { FRAMES_SEARCHED = 64 };
+
+void mw_script_where(struct lua_State *L) {
+  static const char ours[] = "@lua/kube/";
+  lua_Debug ar;
+  for (int level = 0; level < FRAMES_SEARCHED && lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "Sl", &ar);
+    if (ar.currentline <= 0 || strncmp(ar.source, ours, sizeof ours - 1) == 0) continue;
+    lua_pushfstring(L, "%s:%d", ar.short_src, ar.currentline);
+    return;
+  }
+  lua_pushliteral(L, "");
+}
 
 // [value] -> [value, text]: whatever __tostring does, it does in here.
 static int to_text(lua_State *L) {

@@ -16,3 +16,7 @@ int mw_script_call(struct lua_State *L, int nargs, int nresults, struct mw_err *
 // The message of the error value at idx as text: strings as they are, tables by __tostring.
 // Borrowed from the stack slot it pushes; never NULL. Pushes exactly one value.
 const char *mw_script_error_text(struct lua_State *L, int idx);
+
+// Pushes "script.lua:12", the innermost place of the stack that is not part of lua/kube; "" if
+// none.
+void mw_script_where(struct lua_State *L);

@@ -259,23 +259,6 @@ struct mw_task *mw_task_start(struct mw_sched *s, struct lua_State *from, int na
   return t;
 }
 
-struct mw_task *mw_task_current(struct lua_State *L) {
-  struct mw_sched *s = mw_sched_of(L);
-  return s != NULL ? s->current : NULL;
-}
-
-// Where the script is: the innermost Lua frame that is not part of lua/kube.
-static void push_position(lua_State *L) {
-  lua_Debug ar;
-  for (int level = 0; level < FRAMES_SEARCHED && lua_getstack(L, level, &ar); level++) {
-    lua_getinfo(L, "Sl", &ar);
-    if (ar.currentline < 0 || strncmp(ar.source, "@lua/kube/", 10) == 0) continue;
-    lua_pushfstring(L, " (%s:%d)", ar.short_src, ar.currentline);
-    return;
-  }
-  lua_pushliteral(L, "");
-}
-
 // What stands between this frame and its resume, by the name under which it was called.
 static const char *obstacle(lua_State *L) {
   static const char *const known[][2] = {
@@ -298,9 +281,10 @@ struct mw_task *mw_task_check(struct lua_State *L, const char *what) {
   struct mw_sched *s = mw_sched_of(L);
   struct mw_task *t = s != NULL ? s->current : NULL;
   if (t == NULL || t->nesting.blocked > 0 || !lua_isyieldable(L)) {
-    push_position(L);
-    luaL_error(L, "%s awaits and cannot be used inside %s%s; do the awaiting first", what,
-               obstacle(L), lua_tostring(L, -1));
+    mw_script_where(L);
+    const char *where = lua_tostring(L, -1);
+    luaL_error(L, "%s awaits and cannot be used inside %s%s%s%s; do the awaiting first", what,
+               obstacle(L), *where ? " (" : "", where, *where ? ")" : "");
   }
   if (t->state == TASK_WAITING) drop_await(t);
   if (!t->cancelled) return t;

@@ -46,10 +46,6 @@ enum { MW_TASK_ARGS_MAX = 200 };
 struct mw_task *mw_task_start(struct mw_sched *s, struct lua_State *from, int nargs,
                               const char *name, mw_task_end_cb end, void *ctx);
 
-// The task that runs now, also in a coroutine that it made; NULL outside of tasks (an index
-// function called by the loop...). That it may await is mw_task_check's business.
-struct mw_task *mw_task_current(struct lua_State *L);
-
 // For await functions. Checks that L may await now: raises a sentence that names `what` and says
 // what to do instead otherwise; returns NULL, with `false, cancelled` pushed, when the task is
 // cancelled (the caller returns 2 at once).

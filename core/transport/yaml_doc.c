@@ -83,10 +83,6 @@ bool mw_yaml_has(const struct mw_yaml *y, int node) {
   return n != NULL && !is_null(n);
 }
 
-bool mw_yaml_is_scalar(const struct mw_yaml *y, int node) {
-  return mw_yaml_text(y, node).p != NULL;
-}
-
 struct mw_slice mw_yaml_text(const struct mw_yaml *y, int node) {
   const yaml_node_t *n = node_of(y, node);
   if (n == NULL || n->type != YAML_SCALAR_NODE || is_null(n)) return mw_slice(NULL, 0);

@@ -30,8 +30,6 @@ int mw_yaml_item(const struct mw_yaml *y, int node, size_t i);
 bool mw_yaml_pair(const struct mw_yaml *y, int node, size_t i, int *key, int *value);
 // True when the node is there and not null.
 bool mw_yaml_has(const struct mw_yaml *y, int node);
-// True for a text, a number or a boolean; false for null, lists and mappings.
-bool mw_yaml_is_scalar(const struct mw_yaml *y, int node);
 // The text of a scalar; p is NULL for null and for anything that is not a scalar.
 struct mw_slice mw_yaml_text(const struct mw_yaml *y, int node);
 // 1, 0, or -1 when the node is not a boolean. Not there and null are false.
