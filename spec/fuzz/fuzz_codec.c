@@ -5,8 +5,8 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
-#include <stdint.h>
-#include <stdlib.h>
+
+#include "fuzz.h"
 
 #include "bind/codec.h"
 #include "bind/objtable.h"
@@ -14,18 +14,12 @@
 #include "wire/item.h"
 #include "wire/pack.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { TEXT_MAX = 64 * 1024 * 1024, COLLECT_EVERY = 256 };
 
 static struct mw_item_scanner *scanner;
 static struct mw_packer *packer;
 static struct mw_buf text;
 static struct mw_buf other;
-
-static void require(bool ok) {
-  if (!ok) abort();
-}
 
 // Lua's memory from malloc, where the sanitizers see it.
 static void *allocate(void *ctx, void *p, size_t old, size_t n) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walker and the byte-wise skimmer are two implementations of one grammar: they must agree on
 // what is valid and where it ends. Strings must survive unescaping and quoting.
-#include <stdint.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -10,12 +9,6 @@
 #include "wire/skim.h"
 
 enum { TEXT_MAX = 1 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok) {
-  if (!ok) abort();
-}
 
 static void check_agreement(const char *p, size_t n) {
   struct mw_json c = {p, p + n};

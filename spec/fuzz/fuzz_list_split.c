@@ -2,20 +2,13 @@
 // A list gives the same items and the same error however its bytes are cut, and every copy of an
 // item is valid JSON; a refused item has none. The first byte chooses the projection, the second
 // the size of the chunks.
-#include <stdint.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "wire/list_split.h"
 
 enum { SEEN_MAX = 1 << 24 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok) {
-  if (!ok) abort();
-}
 
 static void note(struct mw_buf *seen, struct mw_slice text) {
   require(mw_buf_add(seen, text.p, text.n) == 0 && mw_buf_add(seen, "\n", 1) == 0);

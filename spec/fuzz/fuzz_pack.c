@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is packed comes back, before and after the freeze; damaged bytes are refused or at least
 // read within bounds. The first two bytes choose the claimed size of the damaged object.
-#include <stdint.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
 #include "base/alloc.h"
 #include "wire/pack.h"
 
 enum { OBJECTS = 300 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok) {
-  if (!ok) abort();
-}
 
 static void check_round_trip(struct mw_packer *p, struct mw_unpacker *u, struct mw_slice raw) {
   struct mw_dict *dict;

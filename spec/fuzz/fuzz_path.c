@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: a path, a newline, a document. Whatever a path finds is valid JSON; projected with the
 // path kept or dropped, a valid object stays valid and keeps its identity.
-#include <stdint.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
 #include "wire/item.h"
 #include "wire/json.h"
 #include "wire/path.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok) {
-  if (!ok) abort();
-}
 
 static bool is_json(struct mw_slice s) {
   struct mw_json c = {s.p, s.p + s.n};

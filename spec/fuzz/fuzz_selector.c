@@ -2,13 +2,10 @@
 // Input: a selector. Read as a label selector and as a field selector: what is accepted prints to
 // a text that is accepted and prints to itself; what is refused says why. A label selector matches
 // an object by its fingerprints and bytes exactly when it matches the same labels one by one.
-#include <stdint.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
 #include "cache/object.h"
 #include "cache/selector.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TEXT_MAX = 4 * MW_SELECTOR_LENGTH_MAX };
 
@@ -21,10 +18,6 @@ static const size_t label_count = sizeof labels / sizeof labels[0];
 static const char json[] =
     "{\"metadata\":{\"name\":\"o\",\"labels\":{\"x\":\"a\",\"app\":\"web\",\"n\":\"42\","
     "\"example.com/t\":\"\",\"in\":\"in\"}}}";
-
-static void require(bool ok) {
-  if (!ok) abort();
-}
 
 static bool get_label(void *ctx, const struct mw_slice *key, struct mw_slice *value) {
   (void)ctx;

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any body of an error response becomes a negative code and a printable message.
-#include <stdint.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
 #include "wire/json.h"
 #include "wire/status.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok) {
-  if (!ok) abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 1) return 0;

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A watch gives the same events and the same error however its bytes are cut, and every copy of an
 // object is valid JSON; a refused one has none. The first byte is the size of the chunks.
-#include <stdint.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "wire/watch_split.h"
 
 enum { SEEN_MAX = 1 << 24 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok) {
-  if (!ok) abort();
-}
 
 static void note(struct mw_buf *seen, struct mw_slice text) {
   require(mw_buf_add(seen, text.p, text.n) == 0 && mw_buf_add(seen, "\n", 1) == 0);

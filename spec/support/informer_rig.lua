@@ -17,16 +17,6 @@ local informer_rig = {}
 local Rig, Informer, Listener = {}, {}, {}
 Rig.__index, Informer.__index, Listener.__index = Rig, Informer, Listener
 
-local function new_endpoint(url)
-  local text = ('{"current-context":"a","clusters":[{"name":"a","cluster":{"server":"%s"}}],' ..
-    '"users":[{"name":"a","user":{}}],"contexts":[{"name":"a","context":{"cluster":"a",' ..
-    '"user":"a"}}]}'):format(url)
-  local err = unit.err()
-  local config = C.mw_kubeconfig_parse(text, #text, nil, "spec", nil, err)
-  assert(config ~= nil, ffi.string(err.message))
-  return C.mw_endpoint_new(config)
-end
-
 --- options: thread (the ingest loop gets its own).
 function informer_rig.new(options)
   local self = setmetatable({ informers = {}, listeners = {} }, Rig)
@@ -36,7 +26,7 @@ function informer_rig.new(options)
   self.script = C.mw_loop_new("script")
   self.ingest = C.mw_loop_new("ingest")
   self.http = C.mw_http_new(self.ingest, nil)
-  self.endpoint = new_endpoint(self.server:url())
+  self.endpoint = unit.endpoint(self.server:url())
   self.runtime = ffi.new("struct mw_runtime", { self.script, self.ingest, self.http })
   self.threaded = options and options.thread
   if self.threaded then assert(C.mw_loop_start_thread(self.ingest) == 0) end

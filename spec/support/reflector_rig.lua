@@ -167,16 +167,6 @@ local function new_config(self, options)
   return config
 end
 
-local function new_endpoint(url)
-  local text = ('{"current-context":"a","clusters":[{"name":"a","cluster":{"server":"%s"}}],' ..
-    '"users":[{"name":"a","user":{}}],"contexts":[{"name":"a","context":{"cluster":"a",' ..
-    '"user":"a"}}]}'):format(url)
-  local err = unit.err()
-  local config = C.mw_kubeconfig_parse(text, #text, nil, "spec", nil, err)
-  assert(config ~= nil, ffi.string(err.message))
-  return C.mw_endpoint_new(config)
-end
-
 function rig.new(answers)
   local self = setmetatable({ log = {}, errors = {}, states = {}, opened = {}, hooks = {},
     sent = { list = {}, watch = {}, stream = {} } }, Rig)
@@ -184,7 +174,7 @@ function rig.new(answers)
   self.server = script_server.new(script(self, answers))
   self.loop = C.mw_loop_new("spec")
   self.http = C.mw_http_new(self.loop, nil)
-  self.endpoint = new_endpoint(self.server:url())
+  self.endpoint = unit.endpoint(self.server:url())
   local config = new_config(self, answers.config or {})
   self.reflector = C.mw_reflector_new(self.loop, self.http, self.endpoint, config, sink, callbacks)
   current = self

@@ -42,6 +42,17 @@ function unit.err()
   return ffi.new("struct mw_err")
 end
 
+--- An endpoint (+1) for a server that asks for nothing.
+function unit.endpoint(url)
+  local text = ('{"current-context":"a","clusters":[{"name":"a","cluster":{"server":"%s"}}],' ..
+    '"users":[{"name":"a","user":{}}],"contexts":[{"name":"a","context":{"cluster":"a",' ..
+    '"user":"a"}}]}'):format(url)
+  local err = unit.err()
+  local config = unit.C.mw_kubeconfig_parse(text, #text, nil, "spec", nil, err)
+  assert(config ~= nil, ffi.string(err.message))
+  return unit.C.mw_endpoint_new(config)
+end
+
 --- What is alive in the core: { object = 3, ... }, without the zeros.
 function unit.live()
   local live = {}
