@@ -1,0 +1,52 @@
+-- Field errors: one cause of an Invalid status each, worded as kube-apiserver words them.
+-- Paths are texts: spec.containers[0].name, metadata.labels[app].
+local json = require "kube.sandbox.json"
+
+local field = {}
+
+-- A value as Go prints it inside such a message: strings quoted, the rest as JSON.
+local function show(value)
+  if value == nil or value == json.null then return "null" end
+  return json.encode(value)
+end
+field.show = show
+
+local function new(kind, path, message) return { type = kind, field = path, message = message } end
+
+local function with_detail(head, detail) return detail and detail ~= "" and head .. ": " .. detail or head end
+
+function field.required(path, detail) return new("FieldValueRequired", path, with_detail("Required value", detail)) end
+
+function field.invalid(path, value, detail)
+  return new("FieldValueInvalid", path, with_detail("Invalid value: " .. show(value), detail))
+end
+
+function field.type_invalid(path, value, detail)
+  return new("FieldValueTypeInvalid", path, with_detail("Invalid value: " .. show(value), detail))
+end
+
+function field.not_supported(path, value, supported)
+  local texts = {}
+  for i, v in ipairs(supported) do texts[i] = show(v) end
+  return new("FieldValueNotSupported", path,
+    ("Unsupported value: %s: supported values: %s"):format(show(value), table.concat(texts, ", ")))
+end
+
+function field.duplicate(path, value) return new("FieldValueDuplicate", path, "Duplicate value: " .. show(value)) end
+
+function field.forbidden(path, detail) return new("FieldValueForbidden", path, with_detail("Forbidden", detail)) end
+
+--- `max` in bytes; the value itself is not shown.
+function field.too_long(path, max)
+  return new("FieldValueTooLong", path, ("Too long: may not be more than %d bytes"):format(max))
+end
+
+function field.too_many(path, count, max)
+  return new("FieldValueTooMany", path, ("Too many: %d: must have at most %d items"):format(count, max))
+end
+
+function field.not_found(path, value) return new("FieldValueNotFound", path, "Not found: " .. show(value)) end
+
+function field.immutable(path, value) return field.invalid(path, value, "field is immutable") end
+
+return field
