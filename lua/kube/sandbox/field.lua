@@ -4,10 +4,13 @@ local json = require "kube.sandbox.json"
 
 local field = {}
 
--- A value as Go prints it inside such a message: strings quoted, the rest as JSON.
+local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
+
+-- A value as Go prints it inside such a message: strings as %q does, the rest as JSON.
 local function show(value)
   if value == nil or value == json.null then return "null" end
-  return json.encode(value)
+  if type(value) ~= "string" then return json.encode(value) end
+  return '"' .. value:gsub('[%c"\\]', function(c) return ESCAPES[c] or ("\\x%02x"):format(c:byte()) end) .. '"'
 end
 field.show = show
 

@@ -132,10 +132,12 @@ end
 
 --- `subject` is { kind =, group = }; `errors` come from kube.sandbox.field.
 function status.invalid(subject, name, errors)
-  local causes, texts = json.array {}, {}
+  local causes, texts, seen = json.array {}, {}, {}
   for i, e in ipairs(errors) do
     causes[i] = json.object { reason = e.type, message = e.message, field = e.field }
-    texts[i] = e.field .. ": " .. e.message
+    local text = e.field .. ": " .. e.message
+    if not seen[text] then texts[#texts + 1] = text end
+    seen[text] = true
   end
   local group = subject.group ~= "" and subject.group or nil
   local text = #texts == 1 and texts[1] or "[" .. table.concat(texts, ", ") .. "]"

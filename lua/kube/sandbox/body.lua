@@ -1,0 +1,148 @@
+-- The body of a request as a document: JSON, YAML or protobuf, of the kind that the path names.
+local field = require "kube.sandbox.field"
+local go_json = require "kube.sandbox.go_json"
+local host = require "kube._server"
+local json = require "kube.sandbox.json"
+local protobuf = require "kube.sandbox.protobuf"
+local status = require "kube.sandbox.status"
+local strict = require "kube.sandbox.validate.strict"
+
+local body = {}
+
+body.LIMIT = 3 * 1024 * 1024
+
+local ACCEPTED = "the body of the request was in an unknown format - accepted media types include: "
+
+-- Printed when a body cannot be read at all: as it is if it could be text, else in hex.
+local function excerpt(text)
+  if text == "" then return "<empty>" end
+  if text:find("^{") then return text end
+  return host.hex(text)
+end
+
+local function unrecognized(kind, why, text)
+  return status.bad_request("%s", ("the object provided is unrecognized (must be of type %s): %s (%s)")
+    :format(kind, why, excerpt(text)))
+end
+
+local GO_NAMES = { boolean = "bool", number = "number", string = "string", table = "array" }
+
+local function decode_json(text, kind)
+  local document = json.decode(text)
+  if document == nil then
+    error(unrecognized(kind, "couldn't get version/kind; json parse error: " .. go_json.problem(text), text))
+  end
+  if document == json.null then return json.object {} end
+  if not json.is_object(document) then
+    error(unrecognized(kind, ("couldn't get version/kind; json parse error: json: cannot unmarshal %s into Go "
+      .. 'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
+      .. '"json:\\"kind,omitempty\\"" }'):format(GO_NAMES[type(document)]), text))
+  end
+  return document
+end
+
+local function decode_yaml(text, kind)
+  local documents, problem = host.yaml_decode(text)
+  if not documents then error(unrecognized(kind, "yaml: " .. problem, text)) end
+  local document = documents[1] or json.object {}
+  -- What the checks below say about a field is said about the same text in JSON.
+  return decode_json(json.encode(document), kind)
+end
+
+--- The media type of a header value, without its parameters.
+function body.media_type(value) return (value or ""):match("^%s*([^;%s]*)"):lower() end
+
+--- The request's body as a document of some kind, whatever its own kind is; nil when it is empty.
+function body.decode(ctx, R, kind)
+  local text = ctx.request.body or ""
+  if #text > body.LIMIT then error(status.too_large(body.LIMIT)) end
+  local media = body.media_type(ctx.request.header("content-type"))
+  if media == "" or media == "application/json" then
+    return decode_json(text, kind), text
+  elseif media == "application/yaml" then
+    return decode_yaml(text, kind)
+  elseif media == "application/vnd.kubernetes.protobuf" and R.builtin then
+    local document, problem = protobuf.decode(text, R)
+    if not document then
+      error(status.bad_request("%s", ("the object provided is unrecognized (must be of type %s): %s")
+        :format(kind, problem)))
+    end
+    return document
+  end
+  local list = "application/json, application/yaml"
+  if R.builtin then list = list .. ", application/vnd.kubernetes.protobuf" end
+  error(status.unsupported_media_type(ACCEPTED .. list))
+end
+
+-- The internal package that Go names when it refuses to convert between kinds.
+local function go_group(R) return R.group == "" and "core" or R.group:match("^[^.]+") end
+
+local function check_builtin(ctx, R, document)
+  local kind, version = document.kind or R.kind, document.apiVersion or R.api_version
+  if kind == R.kind and version == R.api_version then return end
+  local known = ctx.S.kinds:by_kind(version, kind)
+  local why
+  if known and known.builtin and version == R.api_version then
+    why = ("converting (%s.%s) to (%s.%s): unknown conversion"):format(known.version, kind, go_group(R), R.kind)
+  elseif known and known.builtin and kind == R.kind then
+    error(status.bad_request("the API version in the data (%s) does not match the expected API version (%s)",
+      version, R.api_version))
+  else
+    why = ('no kind "%s" is registered for version "%s" in scheme "pkg/runtime/scheme.go:111"'):format(kind, version)
+  end
+  error(status.bad_request('%s in version "%s" cannot be handled as a %s: %s', kind,
+    version:match("[^/]+$") or version, R.kind, why))
+end
+
+local function check_custom(R, document, text)
+  local problem
+  if type(document.kind) ~= "string" or document.kind == "" then
+    problem = "Object 'Kind' is missing in '" .. text .. "'"
+  elseif type(document.apiVersion) ~= "string" or document.apiVersion == "" then
+    problem = "Object 'apiVersion' is missing in '" .. text .. "'"
+  end
+  if problem then
+    error(status.bad_request("%s", ("the object provided is unrecognized (must be of type %s): %s (%s)")
+      :format(R.kind, problem, host.hex(text):sub(1, 40))))
+  end
+  if document.apiVersion ~= R.api_version then
+    error(status.bad_request("the API version in the data (%s) does not match the expected API version (%s)",
+      document.apiVersion, R.api_version))
+  end
+  if document.kind ~= R.kind then
+    error(status.invalid({ kind = document.kind, group = R.group }, json.get(document, "metadata", "name") or "",
+      { field.invalid("kind", document.kind, "must be " .. R.kind) }))
+  end
+end
+
+--- A document of kind R as it may be stored: its kind and version are right and filled in, its
+--- types are those of the schema, unknown fields are gone after they were reported as
+--- `field_validation` (Ignore, Warn, Strict) wants.
+function body.object(ctx, R, field_validation)
+  local document, text = body.decode(ctx, R, R.kind)
+  if R.builtin then
+    check_builtin(ctx, R, document)
+  else
+    check_custom(R, document, text or json.encode(document))
+  end
+  return body.conform(ctx, R, document, text, field_validation)
+end
+
+--- The same checks for a document that did not come as a body (a patched one).
+function body.conform(ctx, R, document, text, field_validation)
+  document = json.shallow(document)
+  document.kind, document.apiVersion = R.kind, R.api_version
+  local clean, problems, refusal = strict.check(R, document, text)
+  if refusal then
+    error(status.bad_request('%s in version "%s" cannot be handled as a %s: %s', R.kind, R.version, R.kind, refusal))
+  end
+  if problems[1] and field_validation == "Strict" then
+    error(status.bad_request('%s in version "%s" cannot be handled as a %s: strict decoding error: %s', R.kind,
+      R.version, R.kind, table.concat(problems, ", ")))
+  elseif field_validation == "Warn" then
+    for _, problem in ipairs(problems) do ctx:warn(problem) end
+  end
+  return clean
+end
+
+return body

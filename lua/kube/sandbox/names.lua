@@ -1,0 +1,87 @@
+-- What may be a name, a label, an annotation, a finalizer: each check returns the server's own
+-- sentence for what is wrong, or nil.
+local names = {}
+
+local SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+  .. "and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+  .. "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+local LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "
+  .. "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+  .. "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+local DNS1035 = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+  .. "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+  .. "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+local QUALIFIED = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+  .. "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+  .. "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+local VALUE = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
+  .. "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+  .. "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+
+local function too_long(max, unit) return ("must be no more than %d %s"):format(max, unit or "characters") end
+
+local function is_label(text) return text:find("^[a-z0-9][-a-z0-9]*$") ~= nil and text:find("[a-z0-9]$") ~= nil end
+
+local function is_subdomain(text)
+  if text == "" or text:find("^%.") or text:find("%.$") or text:find("..", 1, true) then return false end
+  for part in text:gmatch("[^.]+") do
+    if not is_label(part) then return false end
+  end
+  return true
+end
+
+--- A DNS subdomain: the names of most objects.
+function names.subdomain(text)
+  if #text > 253 then return too_long(253) end
+  if not is_subdomain(text) then return SUBDOMAIN end
+end
+
+--- A DNS label: namespaces, and parts of names.
+function names.label(text)
+  if #text > 63 then return too_long(63) end
+  if is_label(text) then return nil end
+  return text:find(".", 1, true) and "must not contain dots" or LABEL
+end
+
+function names.dns1035(text)
+  if #text > 63 then return too_long(63) end
+  if not is_label(text) or not text:find("^[a-z]") then return DNS1035 end
+end
+
+--- A segment of a path: the names of RBAC objects.
+function names.path(text)
+  if text == "." then return "may not be '.'" end
+  if text == ".." then return "may not be '..'" end
+  if text:find("/", 1, true) then return "may not contain '/'" end
+  if text:find("%", 1, true) then return "may not contain '%'" end
+end
+
+local function is_name_part(text)
+  return text:find("^[%w][%w_.-]*$") ~= nil and text:find("[%w]$") ~= nil
+end
+
+--- [prefix/]name: the keys of labels and annotations, and finalizers.
+function names.qualified(text)
+  local prefix, name, rest = text:match("^([^/]*)/([^/]*)(.*)$")
+  if not prefix then
+    name = text
+  elseif rest ~= "" then
+    return "a qualified name " .. QUALIFIED:gsub("^name part ", "")
+      .. " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+  elseif prefix == "" then
+    return "prefix part must be non-empty"
+  else
+    local problem = names.subdomain(prefix)
+    if problem then return "prefix part " .. problem end
+  end
+  if name == "" then return "name part must be non-empty" end
+  if #name > 63 then return "name part " .. too_long(63, "bytes") end
+  if not is_name_part(name) then return QUALIFIED end
+end
+
+function names.label_value(text)
+  if #text > 63 then return too_long(63, "bytes") end
+  if text ~= "" and not is_name_part(text) then return VALUE end
+end
+
+return names
