@@ -1,0 +1,48 @@
+-- JSON values as Go prints them in error texts: %v of map[string]interface{} and its parts.
+local json = require "kube.sandbox.json"
+
+local gotext = {}
+
+local function number(value)
+  if type(value) == "number" then
+    if value == math.floor(value) and math.abs(value) < 2 ^ 53 then return ("%d"):format(value) end
+    return (("%.17g"):format(value))
+  end
+  return (tostring(value):gsub("[UuLl]+$", ""))
+end
+
+--- A value in the form of %v: map[a:1 b:[x y]], <nil>, strings bare.
+function gotext.value(value)
+  if value == nil or value == json.null then return "<nil>" end
+  if type(value) == "string" then return value end
+  if type(value) == "boolean" then return tostring(value) end
+  if type(value) ~= "table" then return number(value) end
+  local parts = {}
+  if json.is_array(value) then
+    for i, v in ipairs(value) do parts[i] = gotext.value(v) end
+    return "[" .. table.concat(parts, " ") .. "]"
+  end
+  local keys = {}
+  for k in pairs(value) do keys[#keys + 1] = k end
+  table.sort(keys)
+  for i, k in ipairs(keys) do parts[i] = k .. ":" .. gotext.value(value[k]) end
+  return "map[" .. table.concat(parts, " ") .. "]"
+end
+
+--- The Go type that a decoded JSON value has.
+function gotext.type(value)
+  if value == nil or value == json.null then return "%!s(<nil>)" end
+  if type(value) == "string" then return "string" end
+  if type(value) == "boolean" then return "bool" end
+  if type(value) == "table" then return json.is_array(value) and "[]interface {}" or "map[string]interface {}" end
+  return number(value):find("^-?%d+$") and "int64" or "float64"
+end
+
+--- A value in the form of %s, which is made for strings and marks the rest.
+function gotext.text(value)
+  if type(value) == "string" then return value end
+  if value == json.null then return "%!s(<nil>)" end
+  return ("%%!s(%s=%s)"):format(gotext.type(value), gotext.value(value))
+end
+
+return gotext

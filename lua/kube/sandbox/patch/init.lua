@@ -1,0 +1,196 @@
+-- PATCH: the four kinds of patches, each ending in an ordinary update.
+local body = require "kube.sandbox.body"
+local create = require "kube.sandbox.create"
+local field = require "kube.sandbox.field"
+local go_json = require "kube.sandbox.go_json"
+local host = require "kube._server"
+local json = require "kube.sandbox.json"
+local json_patch = require "kube.sandbox.patch.json_patch"
+local managed = require "kube.sandbox.apply.managed"
+local merge_patch = require "kube.sandbox.patch.merge_patch"
+local object = require "kube.sandbox.object"
+local request = require "kube.sandbox.request"
+local schema = require "kube.sandbox.schema"
+local status = require "kube.sandbox.status"
+local strategic = require "kube.sandbox.patch.strategic"
+local strategy = require "kube.sandbox.strategy"
+local strict = require "kube.sandbox.validate.strict"
+local update = require "kube.sandbox.update"
+
+local patch = {}
+
+local JSON, MERGE = "application/json-patch+json", "application/merge-patch+json"
+local STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+
+local function refuse_media_type(R)
+  if R.builtin then
+    local e = status.unsupported_media_type("415: Unsupported Media Type")
+    e.document.details = json.object {}
+    error(e)
+  end
+  error(status.unsupported_media_type("the body of the request was in an unknown format - accepted media types "
+    .. "include: " .. table.concat({ JSON, MERGE, APPLY }, ", ")))
+end
+
+local REFUSALS = {
+  bad_request = function(message) return status.bad_request("%s", message) end,
+  unprocessable = status.unprocessable,
+  unclassified = status.unclassified,
+  too_large = function(message)
+    return status.new { code = 413, reason = "RequestEntityTooLarge", message = message, details = {} }
+  end,
+}
+
+local function decoded(text, prefix)
+  local value = json.decode(text)
+  if value == nil then error(status.bad_request("%s%s", prefix, go_json.problem(text))) end
+  return value
+end
+
+local appliers = {}
+
+appliers[JSON] = function(_, old, text)
+  return json_patch.apply(old, decoded(text, "error decoding patch: "))
+end
+
+appliers[MERGE] = function(_, old, text)
+  return merge_patch.apply(old, decoded(text, "error decoding patch: "))
+end
+
+appliers[STRATEGIC] = function(ctx, old, text)
+  return strategic.apply(old, decoded(text, ""), schema.of(ctx.R))
+end
+
+-- What is wrong with the patch itself, as fieldValidation wants to hear it.
+local function patch_problems(media, text)
+  local problems = {}
+  for i, path in ipairs(json.duplicates(text) or {}) do problems[i] = ('duplicate field "%s"'):format(path) end
+  if media ~= JSON then return problems end
+  local unknown, refusal = json_patch.check(decoded(text, "error decoding patch: "))
+  if not unknown then error(status.bad_request("%s", refusal)) end
+  for _, problem in ipairs(unknown) do problems[#problems + 1] = problem end
+  return problems
+end
+
+local function invalid_patch(shown, detail)
+  return status.invalid({ kind = "", group = "" }, "", { field.invalid("patch", shown, detail) })
+end
+
+-- Reads the patched document as a body would be read, and reports in the words of a patch.
+local function conform(ctx, document, problems, validation)
+  local R = ctx.R
+  local shown
+  local function refuse(detail)
+    shown = shown or json.encode(document)
+    error(invalid_patch(shown, detail))
+  end
+  if R.builtin and (document.kind ~= R.kind or document.apiVersion ~= R.api_version) then
+    refuse(('no kind "%s" is registered for version "%s" in scheme "pkg/runtime/scheme.go:111"')
+      :format(document.kind or "", document.apiVersion or ""))
+  end
+  local clean, found, refusal = strict.check(R, document)
+  if refusal then refuse(refusal) end
+  for _, problem in ipairs(found) do problems[#problems + 1] = problem end
+  if not problems[1] or validation == "Ignore" then return clean end
+  if validation == "Strict" then refuse("strict decoding error: " .. table.concat(problems, ", ")) end
+  for _, problem in ipairs(problems) do ctx:warn(problem) end
+  return clean
+end
+
+local function check_identity(ctx, document)
+  if json.is_object(document.metadata) then update.check_name(ctx, document) end
+end
+
+local function run_change(ctx, media, options)
+  local old = object.get(ctx)
+  local text = ctx.request.body or ""
+  local problems = options.field_validation ~= "Ignore" and patch_problems(media, text) or {}
+  local document, kind, message = appliers[media](ctx, old, text)
+  if not document then error(REFUSALS[kind](message)) end
+  document = conform(ctx, document, problems, options.field_validation)
+  check_identity(ctx, document)
+  return 200, update.commit(ctx, document, old, options)
+end
+
+-- Server-side apply ------------------------------------------------------------------------------
+
+local function decode_apply(ctx)
+  local documents, problem = host.yaml_decode(ctx.request.body or "")
+  if not documents then
+    error(status.bad_request("error decoding YAML: error converting YAML to JSON: yaml: %s", problem))
+  end
+  local config = documents[1] or json.object {}
+  if not json.is_object(config) then
+    error(status.bad_request("error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
+      .. "unmarshal %s into Go value of type map[string]interface {}",
+      json.is_array(config) and "array" or type(config)))
+  end
+  return config
+end
+
+local function check_config(ctx, config)
+  local R = ctx.R
+  local version, kind = config.apiVersion or "", config.kind or ""
+  if version ~= R.api_version or kind ~= R.kind then
+    local group, short = version:match("^(.-)/?([^/]*)$")
+    error(status.bad_request("invalid object type: %s/%s, Kind=%s", group, short, kind))
+  end
+  local m = json.get(config, "metadata") or json.object {}
+  if m.managedFields ~= nil and m.managedFields ~= json.null then
+    error(status.bad_request("metadata.managedFields must be nil"))
+  end
+  if m.name and m.name ~= ctx.info.name then
+    error(status.bad_request("the name of the object (%s) does not match the name on the URL (%s)", m.name,
+      ctx.info.name))
+  end
+end
+
+-- The configuration as the request's object: named, and in its namespace.
+local function placed(ctx, config)
+  local m = json.shallow(json.get(config, "metadata") or json.object {})
+  m.name = ctx.info.name
+  object.place(ctx, m)
+  return json.with(config, "metadata", m)
+end
+
+local function run_apply(ctx, options)
+  local R = ctx.R
+  local config = decode_apply(ctx)
+  check_config(ctx, config)
+  config = placed(ctx, config)
+  local old = object.find(ctx)
+  if not old and options.subresource then error(status.not_found(R, ctx.info.name)) end
+  if not old then
+    -- Nothing to compare with: versions and uids that are given are not conditions then.
+    config.metadata.resourceVersion, config.metadata.uid = nil, nil
+  end
+  local result, refusal = managed.apply(old, config, {
+    manager = options.field_manager,
+    force = options.force or false,
+    api_version = R.api_version,
+    time = ctx.S.clock:stamp(),
+    subresource = options.subresource,
+    schema = schema.of(R),
+    reset_fields = strategy.reset_fields(R, options.subresource),
+  })
+  if not result then error(refusal) end
+  options.managed_fields = result.metadata.managedFields
+  result = body.conform(ctx, R, result, nil, "Ignore")
+  if not old then return 201, create.commit(ctx, result, options) end
+  return 200, update.commit(ctx, result, old, options)
+end
+
+--- Handles the request, of the object or of its status.
+function patch.run(ctx)
+  local R = ctx.R
+  local media = body.media_type(ctx.request.header("content-type"))
+  local known = appliers[media] and (media ~= STRATEGIC or R.builtin)
+  if not known and media ~= APPLY then refuse_media_type(R) end
+  local options = request.write_options(ctx.info, "PatchOptions", media == APPLY)
+  options.subresource = ctx.info.subresource
+  if #(ctx.request.body or "") > body.LIMIT then error(status.too_large(body.LIMIT)) end
+  if media == APPLY then return run_apply(ctx, options) end
+  return run_change(ctx, media, options)
+end
+
+return patch
