@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kube._core.codec: JSON and object tables for lua/kube.
 #include <math.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "bind/bind.h"
@@ -11,11 +12,14 @@
 #include "bind/objtable_internal.h"
 #include "bind/util.h"
 #include "cache/object.h"
+#include "wire/duplicates.h"
 #include "wire/item.h"
 
 enum {
   COPY_VALUES_MAX = 4 * 1024 * 1024,  // C code cannot be interrupted, so it must end by itself
   BUFFER_KEPT = 256 * 1024,           // a larger one is given back after use
+  LIST_SIZE_MAX = 512 * 1024 * 1024,  // what encode_sorted writes: whole lists
+  DUPLICATES_MAX = 100,               // as many as the API server tells
 };
 
 static int codec_decode(lua_State *L) {
@@ -35,9 +39,9 @@ static int buffer_gc(lua_State *L) {
 }
 
 // Pushes a userdata with a buffer: Lua owns it, because pushing its content may raise.
-static void push_buffer(lua_State *L) {
+static void push_buffer(lua_State *L, size_t limit) {
   struct mw_buf *buffer = lua_newuserdata(L, sizeof *buffer);
-  mw_buf_init(buffer, MW_ITEM_SIZE_MAX);
+  mw_buf_init(buffer, limit);
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, buffer_gc);
   lua_setfield(L, -2, "__gc");
@@ -54,6 +58,58 @@ static int codec_encode(lua_State *L) {
     return mw_bind_misuse(L, "kube.json.encode(): %s", err.message);
   }
   lua_pushlstring(L, buffer->p, buffer->n);
+  if (buffer->cap > BUFFER_KEPT) mw_buf_deinit(buffer);
+  return 1;
+}
+
+// encode_sorted(value): as Go's encoder writes a map. The upvalues are two buffers.
+static int codec_encode_sorted(lua_State *L) {
+  if (lua_isnone(L, 1)) return mw_bind_misuse(L, "encode_sorted() takes a value");
+  struct mw_buf *buffer = lua_touserdata(L, lua_upvalueindex(1));
+  struct mw_buf *scratch = lua_touserdata(L, lua_upvalueindex(2));
+  struct mw_err err;
+  mw_buf_reset(buffer);
+  mw_buf_reset(scratch);
+  if (mw_codec_encode_sorted(L, 1, buffer, scratch, &err) < 0) {
+    return mw_bind_misuse(L, "encode_sorted(): %s", err.message);
+  }
+  lua_pushlstring(L, buffer->p, buffer->n);
+  if (buffer->cap > BUFFER_KEPT) mw_buf_deinit(buffer);
+  if (scratch->cap > BUFFER_KEPT) mw_buf_deinit(scratch);
+  return 1;
+}
+
+// Paths, each with a NUL behind it: nothing may raise while the search goes on.
+struct paths {
+  struct mw_buf *text;
+  int left;
+};
+
+static void note_duplicate(void *ctx, struct mw_slice path) {
+  struct paths *paths = ctx;
+  if (paths->left == 0 || mw_buf_reserve(paths->text, path.n + 1) < 0) return;
+  memcpy(paths->text->p + paths->text->n, path.p, path.n);
+  paths->text->p[paths->text->n + path.n] = '\0';
+  paths->text->n += path.n + 1;
+  paths->left--;
+}
+
+// duplicates(text): an array with the paths of keys that an object has more than once, the first
+// DUPLICATES_MAX of them; empty when there are none or the text is not JSON. The upvalue is a
+// buffer.
+static int codec_duplicates(lua_State *L) {
+  struct mw_buf *buffer = lua_touserdata(L, lua_upvalueindex(1));
+  struct paths paths = {.text = buffer, .left = DUPLICATES_MAX};
+  mw_buf_reset(buffer);
+  int rc = mw_json_duplicates(mw_bind_slice(L, 1), note_duplicate, &paths);
+  lua_newtable(L);
+  const char *p = buffer->p;
+  for (int i = 1; rc == 0 && i <= DUPLICATES_MAX - paths.left; i++) {
+    size_t n = strlen(p);
+    lua_pushlstring(L, p, n);
+    lua_rawseti(L, -2, i);
+    p += n + 1;
+  }
   if (buffer->cap > BUFFER_KEPT) mw_buf_deinit(buffer);
   return 1;
 }
@@ -235,9 +291,16 @@ void mw_bind_codec(lua_State *L) {
   };
   lua_newtable(L);
   luaL_register(L, NULL, functions);
-  push_buffer(L);
+  push_buffer(L, MW_ITEM_SIZE_MAX);
   lua_pushcclosure(L, codec_encode, 1);
   lua_setfield(L, -2, "encode");
+  push_buffer(L, LIST_SIZE_MAX);
+  push_buffer(L, LIST_SIZE_MAX);
+  lua_pushcclosure(L, codec_encode_sorted, 2);
+  lua_setfield(L, -2, "encode_sorted");
+  push_buffer(L, LIST_SIZE_MAX);
+  lua_pushcclosure(L, codec_duplicates, 1);
+  lua_setfield(L, -2, "duplicates");
   lua_pushlightuserdata(L, NULL);
   lua_setfield(L, -2, "null");
 }

@@ -30,3 +30,8 @@ int mw_codec_push(struct lua_State *L, struct mw_slice json, struct mw_err *err)
 // only when out of memory. Fails with the path of the value that cannot be written (a function, a
 // table with mixed keys, NaN, nesting over the limit); what was appended until then stays.
 int mw_codec_encode(struct lua_State *L, int idx, struct mw_buf *out, struct mw_err *err);
+
+// The same as Go writes a map: keys of objects in the order of their bytes, <, > and & escaped.
+// scratch is room for keys, which must be empty and whose memory may be kept from call to call.
+int mw_codec_encode_sorted(struct lua_State *L, int idx, struct mw_buf *out, struct mw_buf *scratch,
+                           struct mw_err *err);

@@ -2,6 +2,8 @@
 // Lua to JSON. Tables are read raw: no metamethod of a script runs, nothing raises.
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "bind/codec.h"
 #include "bind/codec_internal.h"
@@ -21,9 +23,13 @@ struct writer {
   struct mw_buf *out;
   struct mw_err *err;
   struct mw_codec *codec;
+  struct mw_buf *scratch;  // members of the open objects, as struct member; NULL: do not sort
 };
 
-enum { PATH_MAX_BYTES = 240 };
+enum {
+  PATH_MAX_BYTES = 240,
+  SORT_SMALL = 24,  // up to here insertion beats qsort
+};
 
 static bool is_plain_key(struct mw_slice key) {
   for (size_t i = 0; i < key.n; i++) {
@@ -62,12 +68,16 @@ static int put(struct writer *w, const struct place *at, const void *p, size_t n
   return mw_buf_add(w->out, p, n) < 0 ? fail(w, at, MW_ELIMIT, "the document is too large") : 0;
 }
 
-static int write_string(struct writer *w, const struct place *at, int idx) {
-  size_t n;
-  const char *p = lua_tolstring(w->L, idx, &n);
-  int rc = mw_json_quote(mw_slice(p, n), w->out);
+static int write_text(struct writer *w, const struct place *at, struct mw_slice text) {
+  int rc = w->scratch != NULL ? mw_json_quote_html(text, w->out) : mw_json_quote(text, w->out);
   if (rc == MW_EPARSE) return fail(w, at, MW_EINVAL, "the string is not valid UTF-8");
   return rc < 0 ? fail(w, at, rc, "the document is too large") : 0;
+}
+
+static int write_string(struct writer *w, const struct place *at, int idx) {
+  struct mw_slice text;
+  text.p = lua_tolstring(w->L, idx, &text.n);
+  return write_text(w, at, text);
 }
 
 static int write_number(struct writer *w, const struct place *at, double d) {
@@ -165,6 +175,98 @@ static int write_object(struct writer *w, const struct place *at, int idx, unsig
   return put(w, at, "}", 1);
 }
 
+// A member that waits for its turn. Key and text point into strings that the table holds.
+struct member {
+  struct mw_slice key;
+  struct mw_slice text;  // of a string
+  double number;
+  int type;  // LUA_T*; of all but strings, numbers and booleans the value is looked up again
+  bool boolean;
+};
+
+static int compare_members(const void *a, const void *b) {
+  const struct mw_slice x = ((const struct member *)a)->key, y = ((const struct member *)b)->key;
+  int order = memcmp(x.p, y.p, x.n < y.n ? x.n : y.n);
+  return order != 0 ? order : (x.n > y.n) - (x.n < y.n);
+}
+
+static void sort_members(struct member *m, size_t n) {
+  if (n > SORT_SMALL) {
+    qsort(m, n, sizeof *m, compare_members);
+    return;
+  }
+  for (size_t i = 1; i < n; i++) {
+    struct member moved = m[i];
+    size_t j = i;
+    for (; j > 0 && compare_members(&m[j - 1], &moved) > 0; j--) m[j] = m[j - 1];
+    m[j] = moved;
+  }
+}
+
+static struct member *member_at(const struct writer *w, size_t offset) {
+  return (struct member *)(void *)(w->scratch->p + offset);
+}
+
+// [key, value]: adds the member to the scratch.
+static int note_member(struct writer *w, const struct place *at) {
+  lua_State *L = w->L;
+  if (lua_type(L, -2) != LUA_TSTRING) {
+    return fail(w, at, MW_EINVAL, "the object has a key that is not a string");
+  }
+  if (mw_buf_reserve(w->scratch, sizeof(struct member)) < 0) {
+    return fail(w, at, MW_ELIMIT, "the document is too large");
+  }
+  struct member *m = member_at(w, w->scratch->n);
+  m->type = lua_type(L, -1);
+  m->key.p = lua_tolstring(L, -2, &m->key.n);
+  if (m->type == LUA_TSTRING) m->text.p = lua_tolstring(L, -1, &m->text.n);
+  if (m->type == LUA_TNUMBER) m->number = lua_tonumber(L, -1);
+  m->boolean = lua_toboolean(L, -1);
+  w->scratch->n += sizeof *m;
+  return 0;
+}
+
+static int write_noted(struct writer *w, const struct place *at, int idx, size_t offset,
+                       unsigned depth) {
+  const struct member m = *member_at(w, offset);  // what is nested may move the scratch
+  struct place here = {.parent = at, .key = m.key};
+  int rc = write_text(w, &here, m.key);
+  if (rc == 0) rc = put(w, &here, ":", 1);
+  if (rc < 0) return rc;
+  switch (m.type) {
+    case LUA_TSTRING:
+      return write_text(w, &here, m.text);
+    case LUA_TNUMBER:
+      return write_number(w, &here, m.number);
+    case LUA_TBOOLEAN:
+      return m.boolean ? put(w, &here, "true", 4) : put(w, &here, "false", 5);
+    default:
+      lua_pushlstring(w->L, m.key.p, m.key.n);
+      lua_rawget(w->L, idx);
+      rc = write_value(w, &here, lua_gettop(w->L), depth + 1);
+      lua_settop(w->L, -2);
+      return rc;
+  }
+}
+
+static int write_sorted(struct writer *w, const struct place *at, int idx, unsigned depth) {
+  lua_State *L = w->L;
+  const size_t base = w->scratch->n;
+  int rc = put(w, at, "{", 1);
+  for (lua_pushnil(L); rc == 0 && lua_next(L, idx); lua_pop(L, 1)) {  // [key, value]
+    rc = note_member(w, at);
+  }
+  if (rc < 0) return rc;
+  const size_t end = w->scratch->n;
+  sort_members(member_at(w, base), (end - base) / sizeof(struct member));
+  for (size_t i = base; rc == 0 && i < end; i += sizeof(struct member)) {
+    if (i > base) rc = put(w, at, ",", 1);
+    if (rc == 0) rc = write_noted(w, at, idx, i, depth);
+  }
+  w->scratch->n = base;
+  return rc < 0 ? rc : put(w, at, "}", 1);
+}
+
 bool mw_codec_is_array(lua_State *L, int idx) {
   if (lua_getmetatable(L, idx)) {
     const void *mt = lua_topointer(L, -1);
@@ -185,10 +287,12 @@ static int write_table(struct writer *w, const struct place *at, int idx, unsign
     return fail(w, at, MW_ELIMIT, "nested too deep (a table that contains itself?)");
   }
   struct mw_slice json;
-  if (depth == 1 && mw_objtable_untouched(w->L, idx, &json)) return put(w, at, json.p, json.n);
+  const bool sort = w->scratch != NULL;
+  if (depth == 1 && !sort && mw_objtable_untouched(w->L, idx, &json))
+    return put(w, at, json.p, json.n);
   mw_objtable_complete(w->L, idx);
   if (mw_codec_is_array(w->L, idx)) return write_array(w, at, idx, depth);
-  return write_object(w, at, idx, depth);
+  return sort ? write_sorted(w, at, idx, depth) : write_object(w, at, idx, depth);
 }
 
 static int write_value(struct writer *w, const struct place *at, int idx, unsigned depth) {
@@ -215,14 +319,22 @@ static int write_value(struct writer *w, const struct place *at, int idx, unsign
   }
 }
 
-int mw_codec_encode(lua_State *L, int idx, struct mw_buf *out, struct mw_err *err) {
+static int encode(lua_State *L, int idx, struct writer *w) {
   int top = lua_gettop(L);
   idx = mw_absindex(L, idx);
-  struct writer w = {.L = L, .out = out, .err = err};
-  if (!lua_checkstack(L, 12)) return mw_err_set(err, MW_ELIMIT, "the Lua stack is full");
-  w.codec = mw_codec_of(L);
+  if (!lua_checkstack(L, 12)) return mw_err_set(w->err, MW_ELIMIT, "the Lua stack is full");
+  w->codec = mw_codec_of(L);
   struct place root = {.parent = NULL};
-  int rc = write_value(&w, &root, idx, 1);
+  int rc = write_value(w, &root, idx, 1);
   lua_settop(L, top);
   return rc;
+}
+
+int mw_codec_encode(lua_State *L, int idx, struct mw_buf *out, struct mw_err *err) {
+  return encode(L, idx, &(struct writer){.L = L, .out = out, .err = err});
+}
+
+int mw_codec_encode_sorted(lua_State *L, int idx, struct mw_buf *out, struct mw_buf *scratch,
+                           struct mw_err *err) {
+  return encode(L, idx, &(struct writer){.L = L, .out = out, .err = err, .scratch = scratch});
 }

@@ -384,6 +384,7 @@ static struct box *root_box(lua_State *L, int idx) {
   idx = mw_absindex(L, idx);
   struct box *box = box_of(L, idx);
   if (box != NULL) return part_of(L, idx, box->state) == ROOT ? box : NULL;
+  if (state_of(L) == NULL) return NULL;
   mw_objtable_slot(L, MW_OBJTABLE_COMPLETED);
   lua_pushvalue(L, idx);
   lua_rawget(L, -2);

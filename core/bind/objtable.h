@@ -13,7 +13,8 @@ struct lua_State;
 struct mw_object;
 
 // Sets up metatables, the memo, and the object-aware pairs, next, rawget, rawset, getmetatable,
-// setmetatable, table.foreach and cjson.encode of this state. Raises.
+// setmetatable, table.foreach and cjson.encode of this state. Raises. A state that never sees
+// cached objects does without: in it no table is one, for the functions here and for the codec.
 void mw_objtable_open(struct lua_State *L);
 
 // Pushes the table of o; takes its own +1 as long as Lua holds the table.

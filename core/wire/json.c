@@ -196,25 +196,61 @@ static int quote_char(unsigned char c, struct mw_buf *out) {
   return mw_buf_add(out, pair, 2);
 }
 
-int mw_json_quote(struct mw_slice s, struct mw_buf *out) {
+// What ends a run of bytes that stand for themselves.
+enum { STOP_PLAIN = 1, STOP_HTML = 2, STOP_BYTES = 4 };
+
+static inline unsigned stop_of(unsigned char c) {
+  static const unsigned char stops[256] = {
+      [0 ... 0x1F] = STOP_PLAIN,
+      ['"'] = STOP_PLAIN,
+      ['\\'] = STOP_PLAIN,
+      ['&'] = STOP_HTML,
+      ['<'] = STOP_HTML,
+      ['>'] = STOP_HTML,
+      [0x80 ... 0xFF] = STOP_BYTES,
+  };
+  return stops[c];
+}
+
+// U+2028 and U+2029 end a line in JavaScript.
+static bool is_separator(const char *p, size_t n) {
+  return n == 3 && memcmp(p, "\xE2\x80", 2) == 0 && (p[2] == '\xA8' || p[2] == '\xA9');
+}
+
+// Appends what stands for the n bytes at p within quotes.
+static int quote_stop(const char *p, size_t n, struct mw_buf *out) {
+  if (n == 3) return mw_buf_add(out, p[2] == '\xA8' ? "\\u2028" : "\\u2029", 6);
+  return quote_char((unsigned char)*p, out);
+}
+
+static int quote(struct mw_slice s, bool html, struct mw_buf *out) {
   const char *p = s.p;
   const char *end = mw_slice_end(s);
   const char *run = p;
+  const unsigned always = STOP_PLAIN | (html ? STOP_HTML : 0);
   int rc = mw_buf_add(out, "\"", 1);
   while (rc == 0 && p < end) {
-    unsigned char c = (unsigned char)*p;
-    size_t n = c < 0x80 ? 1 : mw_utf8_sequence(p, end);
+    unsigned stop = stop_of((unsigned char)*p);
+    if ((stop & (always | STOP_BYTES)) == 0) {
+      p++;
+      continue;
+    }
+    size_t n = stop == STOP_BYTES ? mw_utf8_sequence(p, end) : 1;
     if (n == 0) return MW_EPARSE;
-    if (c < 0x20 || c == '"' || c == '\\') {
+    if ((stop & always) != 0 || (html && is_separator(p, n))) {
       rc = mw_buf_add(out, run, (size_t)(p - run));
-      if (rc == 0) rc = quote_char(c, out);
-      run = p + 1;
+      if (rc == 0) rc = quote_stop(p, n, out);
+      run = p + n;
     }
     p += n;
   }
   if (rc == 0 && p > run) rc = mw_buf_add(out, run, (size_t)(p - run));
   return rc == 0 ? mw_buf_add(out, "\"", 1) : rc;
 }
+
+int mw_json_quote(struct mw_slice s, struct mw_buf *out) { return quote(s, false, out); }
+
+int mw_json_quote_html(struct mw_slice s, struct mw_buf *out) { return quote(s, true, out); }
 
 bool mw_utf8_valid(struct mw_slice s) {
   const char *p = s.p;

@@ -53,6 +53,8 @@ int mw_json_unescape(struct mw_slice raw, struct mw_buf *out) __attribute__((war
 
 // Appends s as a quoted JSON string. s must be UTF-8; invalid bytes are MW_EPARSE.
 int mw_json_quote(struct mw_slice s, struct mw_buf *out) __attribute__((warn_unused_result));
+// The same as Go writes it: <, >, & and U+2028, U+2029 are escaped, too.
+int mw_json_quote_html(struct mw_slice s, struct mw_buf *out) __attribute__((warn_unused_result));
 
 // Consumes a number; *text is its literal. is_int: no fraction and no exponent.
 int mw_json_number(struct mw_json *c, struct mw_slice *text, bool *is_int)
