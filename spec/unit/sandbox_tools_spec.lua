@@ -1,0 +1,57 @@
+-- The tools of kube._server that need no server.
+local host = require "spec.support.sandbox_env"
+
+describe("the sandbox's tools", function()
+  it("make random bytes", function()
+    assert.equal(16, #host.random(16))
+    assert.equal("", host.random(0))
+    assert.not_equal(host.random(16), host.random(16))
+    assert.is_false(pcall(host.random, -1))
+  end)
+
+  it("know the time", function()
+    assert.is_true(math.abs(host.now() - os.time()) < 2)
+    local before = host.monotonic()
+    assert.is_true(host.monotonic() >= before)
+  end)
+
+  it("compute digests", function()
+    assert.equal("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", host.hex(host.sha256 ""))
+    assert.equal("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", host.hex(host.sha256 "abc"))
+    assert.equal("ddaf35a193617aba", host.hex(host.sha512 "abc"):sub(1, 16))
+    assert.equal(64, #host.sha512 "abc")
+  end)
+
+  it("encode and decode base64 of either alphabet", function()
+    for text, encoded in pairs { [""] = "", a = "YQ==", ab = "YWI=", abc = "YWJj", ["\255\254\253"] = "//79" } do
+      assert.equal(encoded, host.base64(text))
+      assert.equal(text, host.unbase64(encoded))
+    end
+    assert.equal("__79YQ", host.base64url "\255\254\253a")
+    assert.equal("\255\254\253a", host.unbase64url "__79YQ")
+    assert.equal("ab", host.unbase64 "YW\nI=\n")
+    for _, wrong in ipairs { "Y", "YQ", "YQ=", "YQ===", "=YQ=", "Y Q=", "_w==" } do
+      assert.is_nil(host.unbase64(wrong))
+    end
+    assert.is_nil(host.unbase64url "/w")
+    assert.is_nil(host.unbase64url "YWJjY")
+  end)
+
+  it("compress as gzip does", function()
+    local text = ("all work and no play "):rep(1000)
+    local packed = host.gzip(text)
+    assert.is_true(#packed < 1000)
+    local name = os.tmpname()
+    local file = assert(io.open(name, "wb"))
+    file:write(packed)
+    file:close()
+    local pipe = assert(io.popen("gzip -dc < " .. name))
+    assert.equal(text, pipe:read("*a"))
+    pipe:close()
+    os.remove(name)
+  end)
+
+  it("give nothing for a data file that is not there", function()
+    assert.is_nil(host.data "no such file")
+  end)
+end)
