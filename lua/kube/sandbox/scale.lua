@@ -1,0 +1,128 @@
+-- The scale subresource: replicas of any workload, built in or custom, as one kind.
+local field = require "kube.sandbox.field"
+local body = require "kube.sandbox.body"
+local json = require "kube.sandbox.json"
+local merge_patch = require "kube.sandbox.patch.merge_patch"
+local json_patch = require "kube.sandbox.patch.json_patch"
+local go_json = require "kube.sandbox.go_json"
+local object = require "kube.sandbox.object"
+local request = require "kube.sandbox.request"
+local status = require "kube.sandbox.status"
+local update = require "kube.sandbox.update"
+
+local scale = {}
+
+local DEFAULT_PATHS = { spec = ".spec.replicas", status = ".status.replicas" }
+
+-- Where this kind keeps its numbers: a custom one says so in its definition.
+local function paths_of(R)
+  local own = R.scale
+  if not own then return DEFAULT_PATHS end
+  return { spec = own.specReplicasPath, status = own.statusReplicasPath, selector = own.labelSelectorPath }
+end
+
+local function steps(path)
+  local names = {}
+  for name in path:gmatch("[^.]+") do names[#names + 1] = name end
+  return names
+end
+
+local function read(document, path) return path and json.get(document, unpack(steps(path))) end
+
+-- The document with the value at a path replaced; shares the rest.
+local function write(document, names, i, value)
+  local copy = json.is_object(document) and json.shallow(document) or json.object {}
+  local name = names[i]
+  copy[name] = i == #names and value or write(copy[name], names, i + 1, value)
+  return copy
+end
+
+-- A LabelSelector as the text that clients of scale expect.
+local function selector_text(selector)
+  if not selector then return nil end
+  local terms = {}
+  for key, value in pairs(selector.matchLabels or selector) do
+    if type(value) == "string" then terms[#terms + 1] = key .. "=" .. value end
+  end
+  table.sort(terms)
+  for _, e in ipairs(selector.matchExpressions or {}) do
+    local values = table.concat(e.values or {}, ",")
+    if e.operator == "In" then terms[#terms + 1] = ("%s in (%s)"):format(e.key, values) end
+    if e.operator == "NotIn" then terms[#terms + 1] = ("%s notin (%s)"):format(e.key, values) end
+    if e.operator == "Exists" then terms[#terms + 1] = e.key end
+    if e.operator == "DoesNotExist" then terms[#terms + 1] = "!" .. e.key end
+  end
+  return table.concat(terms, ",")
+end
+
+local function of(R, document)
+  local paths = paths_of(R)
+  local replicas = read(document, paths.spec)
+  if replicas == nil and R.scale then
+    error(status.internal(('the spec replicas field "%s" does not exist'):format(paths.spec)))
+  end
+  local selector
+  if R.scale then selector = read(document, paths.selector) else
+    selector = selector_text(json.get(document, "spec", "selector"))
+  end
+  local m = document.metadata
+  return json.object {
+    kind = "Scale",
+    apiVersion = "autoscaling/v1",
+    metadata = json.object {
+      name = m.name,
+      namespace = m.namespace,
+      uid = m.uid,
+      resourceVersion = m.resourceVersion,
+      creationTimestamp = m.creationTimestamp,
+    },
+    spec = json.object { replicas = replicas ~= 0 and replicas or nil },
+    status = json.object { replicas = read(document, paths.status) or 0, selector = selector },
+  }
+end
+
+function scale.get(ctx) return 200, of(ctx.R, object.get(ctx)) end
+
+-- Stores the replicas of a Scale in its parent.
+local function commit(ctx, old, wanted, options)
+  local replicas = json.get(wanted, "spec", "replicas") or 0
+  if replicas < 0 then
+    error(status.invalid({ kind = "Scale", group = "autoscaling" }, old.metadata.name,
+      { field.invalid("spec.replicas", replicas, "must be greater than or equal to 0") }))
+  end
+  local given = json.get(wanted, "metadata", "resourceVersion") or ""
+  if given ~= "" and given ~= old.metadata.resourceVersion then
+    error(status.conflict(ctx.R, old.metadata.name, status.MODIFIED))
+  end
+  options.subresource = "scale"
+  local new = write(old, steps(paths_of(ctx.R).spec), 1, replicas)
+  return 200, of(ctx.R, update.commit(ctx, new, old, options))
+end
+
+function scale.update(ctx)
+  local options = request.write_options(ctx.info, "UpdateOptions")
+  local wanted = body.decode(ctx, ctx.R, "Scale")
+  update.check_name(ctx, wanted)
+  return commit(ctx, object.get(ctx), wanted, options)
+end
+
+local PATCHES = {
+  ["application/merge-patch+json"] = merge_patch.apply,
+  ["application/strategic-merge-patch+json"] = merge_patch.apply,
+  ["application/json-patch+json"] = json_patch.apply,
+}
+
+function scale.patch(ctx)
+  local apply = PATCHES[body.media_type(ctx.request.header("content-type"))]
+  if not apply then error(status.unsupported_media_type("415: Unsupported Media Type")) end
+  local options = request.write_options(ctx.info, "PatchOptions")
+  local old = object.get(ctx)
+  local text = ctx.request.body or ""
+  local change = json.decode(text)
+  if change == nil then error(status.bad_request("error decoding patch: %s", go_json.problem(text))) end
+  local wanted, _, message = apply(of(ctx.R, old), change)
+  if not wanted then error(status.unprocessable(message)) end
+  return commit(ctx, old, wanted, options)
+end
+
+return scale

@@ -1,0 +1,170 @@
+-- One request, from its first byte to its answer: who asks, for what, which room answers, and how
+-- the answer is written. Pure: it knows neither sockets nor threads, so specs call it directly.
+local body = require "kube.sandbox.body"
+local control = require "kube.sandbox.control"
+local create = require "kube.sandbox.create"
+local delete = require "kube.sandbox.delete"
+local discovery = require "kube.sandbox.discovery"
+local host = require "kube._server"
+local json = require "kube.sandbox.json"
+local list = require "kube.sandbox.list"
+local negotiate = require "kube.sandbox.negotiate"
+local object = require "kube.sandbox.object"
+local openapi = require "kube.sandbox.openapi"
+local patch = require "kube.sandbox.patch"
+local request = require "kube.sandbox.request"
+local status = require "kube.sandbox.status"
+local subresource = require "kube.sandbox.subresource"
+local update = require "kube.sandbox.update"
+local watch = require "kube.sandbox.watch"
+
+local server = {}
+
+local Context = {}
+Context.__index = Context
+
+--- Adds a warning to the answer, once.
+function Context:warn(text)
+  for _, known in ipairs(self.warnings) do
+    if known == text then return end
+  end
+  self.warnings[#self.warnings + 1] = text
+end
+
+local function text_response(code, text, headers)
+  headers = headers or { { "Content-Type", "text/plain; charset=utf-8" } }
+  return { status = code, headers = headers, body = text }
+end
+
+local function not_found_page()
+  return text_response(404, "404 page not found\n",
+    { { "Content-Type", "text/plain; charset=utf-8" }, { "X-Content-Type-Options", "nosniff" } })
+end
+
+local function quoted(text) return '"' .. text:gsub('[\\"]', "\\%0"):gsub("%c", " ") .. '"' end
+
+local function add_common(ctx, response)
+  local headers = response.headers
+  for _, warning in ipairs(ctx.warnings) do headers[#headers + 1] = { "Warning", "299 - " .. quoted(warning) } end
+  headers[#headers + 1] = { "Audit-Id", ctx.S.ids:uid() }
+  return response
+end
+
+local function failure(ctx, e)
+  local response = negotiate.status(ctx, e)
+  for _, header in ipairs(e.headers) do table.insert(response.headers, header) end
+  return response
+end
+
+-- Who asks ---------------------------------------------------------------------------------------
+
+local OPEN = { ["/healthz"] = true, ["/livez"] = true, ["/readyz"] = true, ["/version"] = true }
+
+local function authenticate(S, ctx)
+  local given = ctx.request.header("authorization")
+  local token = given and given:match("^[Bb]earer%s+(.+)$")
+  if token == S.token then
+    ctx.user = { name = "sandbox-admin", groups = { "system:masters", "system:authenticated" } }
+  elseif token or not OPEN[ctx.info.path] then
+    error(status.unauthorized())
+  end
+end
+
+-- Which room answers -----------------------------------------------------------------------------
+
+local COLLECTION = {
+  list = list.run,
+  watch = watch.run,
+  create = create.run,
+  deletecollection = delete.collection,
+}
+
+local function read(ctx) return 200, object.get(ctx) end
+
+local ITEM = { get = read, update = update.run, patch = patch.run, delete = delete.run }
+
+local function find_resource(S, ctx)
+  local info = ctx.info
+  if not S.kinds:version_exists(info.group, info.version) then return nil end
+  local R = S.kinds:find(info.group, info.version, info.resource)
+  local misplaced = R and (R.namespaced and info.name and not info.namespace
+    or not R.namespaced and info.namespace and info.resource ~= "namespaces")
+  if not R or misplaced or info.extra then error(status.no_resource()) end
+  return R
+end
+
+local function resource(S, ctx)
+  local info = ctx.info
+  local R = find_resource(S, ctx)
+  if not R then return not_found_page() end
+  ctx.R = R
+  if info.subresource then return subresource.run(ctx) end
+  local handler = (info.name and ITEM or COLLECTION)[info.verb]
+  local unplaced = info.verb == "create" and R.namespaced and not info.namespace
+  if not handler or not R.verbs[info.verb] or unplaced then error(status.method_not_allowed()) end
+  if R.deprecation_warning then ctx:warn(R.deprecation_warning) end
+  negotiate.check(ctx)
+  return handler(ctx)
+end
+
+local function health() return text_response(200, "ok") end
+
+local PAGES = {
+  ["/healthz"] = health,
+  ["/livez"] = health,
+  ["/readyz"] = health,
+  ["/version"] = discovery.version,
+  ["/"] = discovery.root,
+}
+
+local function route(S, ctx)
+  local info = ctx.info
+  local path = info.path
+  if info.resource then return resource(S, ctx) end
+  if PAGES[path] then return PAGES[path](ctx) end
+  if path:find("^/apis?/?$") or path:find("^/apis?/") then
+    return discovery.handle(ctx) or not_found_page()
+  end
+  if path:find("^/openapi/") then return openapi.handle(ctx) or not_found_page() end
+  if path:find("^/sandbox/") then return control.handle(ctx) or not_found_page() end
+  return not_found_page()
+end
+
+-- The answer -------------------------------------------------------------------------------------
+
+local function traced(e)
+  if status.is(e) then return e end
+  return debug.traceback(tostring(e), 2)
+end
+
+local function answer(S, ctx)
+  local ok, code, document = xpcall(function()
+    authenticate(S, ctx)
+    local refused = control.fault(ctx)
+    if refused then return refused end
+    local first, second = route(S, ctx)
+    if type(first) == "table" then return first end
+    return negotiate.response(ctx, first, second)
+  end, traced)
+  if ok then return code, document end
+  if status.is(code) then return failure(ctx, code) end
+  host.log("error", "the sandbox failed on a request", { method = ctx.info.method, path = ctx.info.path, why = code })
+  return failure(ctx, status.internal("the sandbox failed: " .. code:match("^[^\n]*")))
+end
+
+--- Answers a request: { method, target, header = function(name), body }. The answer is { status,
+--- headers, body } or { status, headers, stream = function(writer) }.
+function server.handle(S, req)
+  local ctx = setmetatable({
+    S = S,
+    request = req,
+    info = request.parse(req.method, req.target),
+    warnings = {},
+  }, Context)
+  return add_common(ctx, (answer(S, ctx)))
+end
+
+--- The Status for a body over the limit, which the HTTP server refuses by itself.
+function server.oversize() return json.encode(status.too_large(body.LIMIT).document) .. "\n" end
+
+return server

@@ -1,0 +1,184 @@
+-- Parts of objects that have a door of their own: status, scale, finalize, binding, eviction, token.
+local body = require "kube.sandbox.body"
+local clock = require "kube.sandbox.clock"
+local delete = require "kube.sandbox.delete"
+local json = require "kube.sandbox.json"
+local object = require "kube.sandbox.object"
+local patch = require "kube.sandbox.patch"
+local request = require "kube.sandbox.request"
+local scale = require "kube.sandbox.scale"
+local status = require "kube.sandbox.status"
+local update = require "kube.sandbox.update"
+
+local subresource = {}
+
+local handlers = {}
+
+handlers.status = {
+  get = function(ctx) return 200, object.get(ctx) end,
+  update = update.run,
+  patch = patch.run,
+}
+
+handlers.scale = { get = scale.get, update = scale.update, patch = scale.patch }
+
+local function created()
+  return 201, json.object {
+    kind = "Status", apiVersion = "v1", metadata = json.object {}, status = "Success", code = 201,
+  }
+end
+
+-- namespaces/finalize: replaces spec.finalizers, and nothing else.
+local function finalize(ctx)
+  local options = request.write_options(ctx.info, "UpdateOptions")
+  options.subresource = "finalize"
+  local document = body.object(ctx, ctx.R, options.field_validation)
+  update.check_name(ctx, document)
+  local old = object.get(ctx)
+  local finalizers = json.get(document, "spec", "finalizers")
+  local spec = json.object {}
+  if finalizers and finalizers[1] then spec.finalizers = finalizers end
+  local new = json.with(old, "spec", spec)
+  new.metadata = json.with(old.metadata, "resourceVersion", json.get(document, "metadata", "resourceVersion"))
+  return 200, update.commit(ctx, new, old, options)
+end
+
+handlers.finalize = { update = finalize }
+
+local function store_pod(ctx, old, change)
+  local new = change(json.copy(old))
+  ctx.S.store:update(ctx.R, object.key_of(ctx.R, old), new)
+end
+
+local function set_condition(pod, condition)
+  local conditions = json.get(pod, "status", "conditions") or json.array {}
+  pod.status.conditions = conditions
+  for i, c in ipairs(conditions) do
+    if c.type == condition.type then
+      conditions[i] = condition
+      return
+    end
+  end
+  conditions[#conditions + 1] = condition
+end
+
+-- pods/binding: assigns a pod to a node, once.
+local function bind(ctx)
+  local binding = body.decode(ctx, ctx.R, "Binding")
+  local pod = object.get(ctx)
+  local assigned = json.get(pod, "spec", "nodeName")
+  if assigned then
+    local subject = { resource_name = "pods/binding", plural = "pods/binding", group = "" }
+    error(status.conflict(subject, pod.metadata.name,
+      ('pod %s is already assigned to node "%s"'):format(pod.metadata.name, assigned)))
+  end
+  local dry = request.write_options(ctx.info, "CreateOptions").dry_run
+  if not dry then
+    store_pod(ctx, pod, function(new)
+      new.spec.nodeName = json.get(binding, "target", "name")
+      set_condition(new, json.object {
+        type = "PodScheduled", status = "True", lastProbeTime = json.null, lastTransitionTime = ctx.S.clock:stamp(),
+      })
+      return new
+    end)
+  end
+  return created()
+end
+
+handlers.binding = { create = bind }
+
+-- pods/eviction: a deletion that a disruption budget may refuse. Budgets are not counted here, so a
+-- pod that one selects is not evicted.
+local function evict(ctx)
+  local eviction = body.decode(ctx, ctx.R, "Eviction")
+  local pod = object.get(ctx)
+  local budget = ctx.S.budgets and ctx.S.budgets(ctx, pod)
+  if budget then
+    error(status.new {
+      code = 429,
+      reason = "TooManyRequests",
+      message = "Cannot evict pod as it would violate the pod's disruption budget.",
+      details = { causes = json.array { json.object {
+        reason = "DisruptionBudget",
+        message = ("The disruption budget %s is still being processed by the server."):format(budget),
+      } } },
+      retry_after = 10,
+    })
+  end
+  if not json.get(pod, "metadata", "deletionTimestamp") or json.get(pod, "spec", "nodeName") then
+    store_pod(ctx, pod, function(new)
+      set_condition(new, json.object {
+        type = "DisruptionTarget", status = "True", lastProbeTime = json.null,
+        lastTransitionTime = ctx.S.clock:stamp(), reason = "EvictionByEvictionAPI",
+        message = "Eviction API: evicting",
+      })
+      return new
+    end)
+  end
+  local options = json.get(eviction, "deleteOptions") or {}
+  delete.commit(ctx, object.get(ctx), options)
+  return created()
+end
+
+handlers.eviction = { create = evict }
+
+local TOKEN_SECONDS = 3600
+
+-- serviceaccounts/token: a token in the right shape that this server does not take.
+local function token(ctx)
+  local review = body.decode(ctx, ctx.R, "TokenRequest")
+  local account = object.get(ctx)
+  local seconds = json.get(review, "spec", "expirationSeconds") or TOKEN_SECONDS
+  ctx:warn("sandbox: service account tokens are not accepted by this server")
+  return 201, json.object {
+    kind = "TokenRequest",
+    apiVersion = "authentication.k8s.io/v1",
+    metadata = json.object {
+      name = account.metadata.name,
+      namespace = account.metadata.namespace,
+      creationTimestamp = ctx.S.clock:stamp(),
+    },
+    spec = json.object {
+      audiences = json.get(review, "spec", "audiences") or json.array { "https://kubernetes.default.svc" },
+      expirationSeconds = seconds,
+      boundObjectRef = json.get(review, "spec", "boundObjectRef") or json.null,
+    },
+    status = json.object {
+      token = "sandbox." .. ctx.S.ids:uid(),
+      expirationTimestamp = clock.rfc3339(ctx.S.clock:now() + seconds),
+    },
+  }
+end
+
+handlers.token = { create = token }
+
+-- Nothing runs here: what would need a node is refused in one sentence.
+local NEEDS_NODE = { log = true, exec = true, attach = true, portforward = true, proxy = true }
+
+--- Handles a request for a part of an object.
+function subresource.run(ctx)
+  local R, info = ctx.R, ctx.info
+  local known = R.subresources[info.subresource]
+  if not known then error(status.no_resource()) end
+  local verb = info.verb == "deletecollection" and "delete" or info.verb
+  if not known.verbs[verb] then error(status.method_not_allowed()) end
+  if NEEDS_NODE[info.subresource] then
+    object.get(ctx)
+    error(status.new {
+      code = 501,
+      reason = "NotImplemented",
+      message = ("sandbox: no node runs here, so %s/%s is not available"):format(R.plural, info.subresource),
+    })
+  end
+  local handler = handlers[info.subresource]
+  if not handler or not handler[verb] then
+    error(status.new {
+      code = 501,
+      reason = "NotImplemented",
+      message = ("sandbox: %s/%s is not available"):format(R.plural, info.subresource),
+    })
+  end
+  return handler[verb](ctx)
+end
+
+return subresource
