@@ -29,11 +29,12 @@ typedef void (*mw_exchange_cb)(void *ctx, struct mw_exchange *x);
 
 struct mw_http_server_config {
   struct mw_loop *loop;
-  const char *host;  // a numeric address
-  unsigned port;     // 0: any free one
+  const char *host;           // a numeric address
+  unsigned port;              // 0: any free one
   struct mw_server_tls *tls;  // borrowed while the server lives; NULL: plain text
   mw_exchange_cb on_request;  // a whole request; must answer it, now or later
   mw_exchange_cb on_gone;     // the client left before the reply was complete
+  mw_exchange_cb on_drain;    // nothing waits for a stream's client any more; NULL is fine
   void *ctx;
   // Limits; 0 takes the default in brackets.
   size_t header_max;         // request line and headers [64 KiB], else 431
@@ -43,6 +44,9 @@ struct mw_http_server_config {
   double body_seconds;       // for the body [30]
   double idle_seconds;       // between requests [300]
   size_t backlog_max;        // bytes that wait for one client of a stream [4 MiB]
+  // What 413 answers, copied; NULL takes a plain text.
+  const char *oversize_body;
+  const char *oversize_type;  // its Content-Type
 };
 
 // Binds and listens. NULL on failure, err names the address.
@@ -75,6 +79,9 @@ void mw_exchange_reply(struct mw_exchange *x, unsigned status, struct mw_slice h
 void mw_exchange_start(struct mw_exchange *x, unsigned status, struct mw_slice headers);
 // One chunk. False when the client is gone or was cut just now for being slow; on_gone follows.
 bool mw_exchange_write(struct mw_exchange *x, struct mw_slice data);
+// Bytes that wait for the client. One who has much to say writes while this is small and goes on in
+// on_drain.
+size_t mw_exchange_backlog(const struct mw_exchange *x);
 void mw_exchange_finish(struct mw_exchange *x);
 // Cuts the connection without an orderly end, whatever was sent.
 void mw_exchange_reset(struct mw_exchange *x);
