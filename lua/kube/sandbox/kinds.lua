@@ -5,9 +5,10 @@
 -- storage ("configmaps", "apps/deployments": the same for all versions of a kind), builtin,
 -- subresources (name -> { name, group, version, kind, verbs, verb_list }; group and version only
 -- where the kind is of another one), subresource_list (names in discovery's order), rules
--- (kind_rules.lua), hash (storageVersionHash, nil for kinds that are not stored), resource_name
+-- (kind_rules.lua), hash (storageVersionHash; nil for kinds that are not stored), resource_name
 -- ("deployments.apps") and kind_name ("Deployment.apps") as errors spell them, and for a built-in
--- kind `definition`, the name of its schema. Custom resources bring a `crd`.
+-- kind `definition`, the name of its schema. Custom resources bring `crd`, storage_version, and
+-- `schema`, the version's openAPIV3Schema.
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local kind_rules = require "kube.sandbox.kind_rules"
@@ -64,6 +65,7 @@ function kinds.complete(R)
     subresources[sub.name], names[i] = sub, sub.name
   end
   R.subresources, R.subresource_list = subresources, names
+  if not R.builtin then R.hash = kinds.storage_hash(R.group, R.storage_version or R.version, R.kind) end
   R.rules = R.rules or (R.builtin and kind_rules.builtin or kind_rules.custom)(R)
   return R
 end
@@ -229,6 +231,17 @@ end
 function Registry:resources(group, version)
   local place = self.places[kinds.api_version(group, version)]
   return place and { unpack(place.list) }
+end
+
+--- Whether a group and version is served.
+function Registry:version_exists(group, version)
+  return self.places[kinds.api_version(group, version)] ~= nil
+end
+
+--- Whether a group is one of Kubernetes itself.
+function Registry:is_builtin(name)
+  local _, at = group_of(self, name)
+  return at ~= nil and at <= self.builtin_groups
 end
 
 --- Every descriptor, in discovery's order.
