@@ -1,0 +1,8 @@
+-- All groups of probes, in the order in which they run.
+local names = { "http", "discovery", "create", "update", "patch", "strategic", "apply", "delete", "list", "selectors",
+  "watch", "watch_errors" }
+
+local all = {}
+for i, name in ipairs(names) do all[i] = { group = name, probes = require("spec.probes." .. name .. "_probes") } end
+
+return all

@@ -1,0 +1,61 @@
+-- A server that probes run against: how to reach it, its users, and how to make it forget.
+local http_client = require "spec.support.http_client"
+
+local target = {}
+local Target = {}
+Target.__index = Target
+
+local function read(path)
+  local file = assert(io.open(path))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+-- What a kubeconfig says, as far as the ones of scripts/kube and of the sandbox go.
+local function parse(path)
+  local text = read(path):gsub('"', "")
+  local out = { tokens = {} }
+  out.url = text:match("server: (https?://[%w%.%-]+:%d+)")
+  out.ca = text:match("certificate%-authority: ([^%s},]+)")
+  for name, token in text:gmatch("name: ([%w%-]+),?%s+user:%s+{?%s*token: ([^%s},]+)") do out.tokens[name] = token end
+  return out
+end
+
+local function new(kubeconfig, name, expire)
+  local self = setmetatable(parse(kubeconfig), Target)
+  self.name, self._expire = name, expire
+  self.client = http_client.new { url = self.url, ca = self.ca,
+    headers = { { "Authorization", "Bearer " .. self:token "admin" } } }
+  return self
+end
+
+--- The token of a user of the kubeconfig; any other text is the token itself.
+function Target:token(user) return self.tokens[user] or user end
+
+--- Makes the server forget all history before now.
+function Target:expire()
+  self._expire(self)
+  self.client:close()
+end
+
+function Target:close() self.client:close() end
+
+--- The cluster of scripts/kube, by its environment.
+function target.real()
+  local cluster = require "spec.support.cluster"
+  return new(cluster.kubeconfig, "real", function()
+    cluster.compact()
+    cluster.kube("restart-apiserver")
+  end)
+end
+
+--- A sandbox that spec/support/sandbox.lua started.
+function target.sandbox(sandbox)
+  return new(sandbox.kubeconfig, "sandbox", function(self)
+    local answer = self.client:request { method = "POST", path = "/sandbox/v1/expire" }
+    assert(answer.status < 300, "expire: " .. answer.body)
+  end)
+end
+
+return target
