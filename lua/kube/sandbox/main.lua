@@ -1,0 +1,113 @@
+-- The sandbox as a server: listens, says where, applies what it was given, and lives until told.
+local files = require "kube.sandbox.files"
+local host = require "kube._server"
+local instance = require "kube.sandbox.instance"
+local server = require "kube.sandbox.server"
+
+local main = {}
+
+local SAVE_EVERY = 1
+
+local function fail(...) error((...):format(select(2, ...)), 0) end
+
+local function split_address(text)
+  local address, port = text:match("^%[?([%x:.]*)%]?:(%d+)$")
+  if not address then fail("--listen takes ADDRESS:PORT, for example 127.0.0.1:8001, not '%s'", text) end
+  return address == "" and "0.0.0.0" or address, tonumber(port)
+end
+
+local function is_loopback(address) return address:find("^127%.") ~= nil or address == "::1" end
+
+-- What an exchange of the HTTP server looks like to a stream.
+local function writer(x)
+  return {
+    write = function(_, bytes) return x:write(bytes) end,
+    finish = function() x:finish() end,
+    reset = function() x:reset() end,
+    on_gone = function(_, fn) x:on_gone(fn) end,
+  }
+end
+
+local function send(x, response)
+  if response.reset then return x:reset() end
+  if not response.stream then return x:reply(response.status, response.headers, response.body or "") end
+  x:start(response.status, response.headers)
+  response.stream(writer(x))
+end
+
+local function answer(S, x)
+  local response = S:handle {
+    method = x.method,
+    target = x.target,
+    header = function(name) return x:header(name) end,
+    body = x.body,
+  }
+  if response.delay then
+    local gone
+    x:on_gone(function() gone = true end)
+    S.clock:after(response.delay, function()
+      if not gone then send(x, response) end
+    end)
+  else
+    send(x, response)
+  end
+  S:settle()
+end
+
+local function listen(S, options, tls)
+  local address, port = split_address(options.listen or "127.0.0.1:0")
+  if not is_loopback(address) and not options.allow_remote then
+    fail("refusing to listen on %s: whoever reaches it owns the sandbox; use a loopback address or --allow-remote",
+      address)
+  end
+  local listener = host.listen {
+    host = address,
+    port = port,
+    tls = tls,
+    oversize_body = server.oversize(),
+    oversize_type = "application/json",
+    on_request = function(x) answer(S, x) end,
+  }
+  local shown = address:find(":") and "[" .. address .. "]" or address
+  return listener, ("%s://%s:%d"):format(tls and "https" or "http", shown, listener:port())
+end
+
+-- Writes the state to its file when it has changed, and once more at the end.
+local function keep(S, path)
+  local saved = S.store.revision
+  local function save()
+    if S.store.revision == saved then return end
+    saved = S.store.revision
+    files.save(path, S)
+  end
+  local function again()
+    save()
+    host.after(SAVE_EVERY, again)
+  end
+  host.after(SAVE_EVERY, again)
+  return save
+end
+
+--- Starts it with host.options; returns what to do at the end.
+function main.run()
+  local options = host.options
+  local tls
+  if options.tls then tls = host.certificate { "127.0.0.1", "::1", "localhost" } end
+  local S = instance.new {
+    token = options.token or host.hex(host.random(16)),
+    seed = options.seed,
+    ca = tls and tls.ca,
+  }
+  if options.data then files.load(options.data, S) end
+  for _, path in ipairs(options.apply or {}) do files.apply(S, path) end
+  local listener, url = listen(S, options, tls)
+  local save = options.data and keep(S, options.data)
+  host.ready { url = url, kubeconfig = files.kubeconfig(S, url, tls and tls.ca) }
+  return function()
+    S.watches:close()
+    if save then save() end
+    listener:close(1)
+  end
+end
+
+return main

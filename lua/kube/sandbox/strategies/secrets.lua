@@ -1,0 +1,64 @@
+-- Secrets: stringData goes into data, the type is set for good.
+local field = require "kube.sandbox.field"
+local host = require "kube._server"
+local json = require "kube.sandbox.json"
+
+local secrets = {}
+
+local DATA_MAX = 1024 * 1024
+
+local REQUIRED = {
+  ["kubernetes.io/tls"] = { "tls.crt", "tls.key" },
+  ["kubernetes.io/dockercfg"] = { ".dockercfg" },
+  ["kubernetes.io/dockerconfigjson"] = { ".dockerconfigjson" },
+  ["kubernetes.io/ssh-auth"] = { "ssh-privatekey" },
+}
+
+local function default(_, document)
+  local strings = json.get(document, "stringData")
+  if strings then
+    local data = json.is_object(document.data) and json.shallow(document.data) or json.object {}
+    for key, value in pairs(strings) do data[key] = host.base64(value) end
+    if next(data) ~= nil then document.data = data end
+  end
+  document.stringData = nil
+  if not document.type or document.type == "" then document.type = "Opaque" end
+  return document
+end
+
+local function check_key(errors, key)
+  if #key > 253 or not key:find("^[-._%w]+$") or key == "." or key:find("^%.%.") then
+    errors[#errors + 1] = field.invalid("data[" .. key .. "]", key, "a valid config key must consist of alphanumeric "
+      .. "characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+      .. "'[-._a-zA-Z0-9]+')")
+  end
+end
+secrets.check_key = check_key
+
+local function validate(_, new, old, errors)
+  local size = 0
+  for key, value in pairs(json.get(new, "data") or {}) do
+    check_key(errors, key)
+    size = size + #(host.unbase64(value) or "")
+  end
+  if size > DATA_MAX then errors[#errors + 1] = field.too_long("data", DATA_MAX) end
+  for _, name in ipairs(REQUIRED[new.type] or {}) do
+    if json.get(new, "data", name) == nil then
+      errors[#errors + 1] = field.required("data[" .. name .. "]")
+    end
+  end
+  if not old then return end
+  if new.type ~= old.type then errors[#errors + 1] = field.immutable("type", new.type) end
+  if old.immutable == true then
+    if new.immutable ~= true then
+      errors[#errors + 1] = field.forbidden("immutable", "field is immutable when `immutable` is set")
+    end
+    if not json.equal(new.data, old.data) then
+      errors[#errors + 1] = field.forbidden("data", "field is immutable when `immutable` is set")
+    end
+  end
+end
+
+function secrets.of() return { default = default, validate = validate } end
+
+return secrets
