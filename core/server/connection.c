@@ -91,6 +91,7 @@ static void drain_deadline(struct mw_conn *c) {
 void mw_conn_hang_up(struct mw_conn *c) {
   if (c->closing || c->phase == MW_CONN_LINGER) return;
   c->phase = MW_CONN_LINGER;
+  c->kicked = false;
   mw_buf_deinit(&c->rest);
   if (c->ssl != NULL) mw_tls_end(c);
   if (!c->closing) mw_conn_settle(c);
@@ -108,7 +109,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
 static void update_reading(struct mw_conn *c) {
   if (c->closing) return;
-  bool want = c->phase != MW_CONN_DRAIN && c->rest.n < MW_CONN_REST_MAX && !c->kicked;
+  bool want = !c->kicked && c->rest.n < MW_CONN_REST_MAX && c->phase != MW_CONN_DRAIN;
+  // The end of the input would be the end of a reply that is not out yet.
+  if (c->phase == MW_CONN_LINGER && !c->shut) want = false;
   if (want == c->reading) return;
   c->reading = want;
   if (!want) {
@@ -118,16 +121,11 @@ static void update_reading(struct mw_conn *c) {
   }
 }
 
-void mw_conn_eof(struct mw_conn *c) {
-  // A reply that is out must not be lost; everything else has lost its client.
-  mw_conn_cut(c, false);
-}
-
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   struct mw_conn *c = stream->data;
   if (c->closing || n == 0) return;
   if (n < 0) {
-    mw_conn_eof(c);
+    mw_conn_cut(c, false);
   } else if (c->phase == MW_CONN_LINGER) {
     return;
   } else if (c->ssl != NULL) {
@@ -223,7 +221,8 @@ void mw_conn_feed(struct mw_conn *c, const char *p, size_t n) {
     c->parsing = false;
     if (c->closing || c->phase == MW_CONN_LINGER) return;
   }
-  // Never fails: reading stops at MW_CONN_REST_MAX, and one read brings no more than that.
+  // Never fails: reading stops at MW_CONN_REST_MAX, and one read brings its own size at the most,
+  // and a TLS record that was incomplete before.
   if (taken < n && mw_buf_add(&c->rest, p + taken, n - taken) < 0) mw_conn_cut(c, true);
 }
 
@@ -290,7 +289,7 @@ static void on_timer(uv_timer_t *timer) {
     mw_conn_settle(c);
   } else if (!c->overdue) {
     c->overdue = true;
-    uv_timer_start(&c->timer, on_timer, 0, 0);
+    uv_timer_start(&c->timer, on_timer, 1, 0);  // with 0, libuv may call it again before it polls
   } else {
     on_deadline(c);
   }
@@ -304,7 +303,7 @@ void mw_conn_open(struct mw_http_server *s, int fd) {
   c->server = s;
   c->tcp.data = c->timer.data = c;
   c->open_handles = 2;
-  mw_buf_init(&c->rest, MW_CONN_REST_MAX + MW_CONN_READ_MAX);
+  mw_buf_init(&c->rest, MW_CONN_REST_MAX + 2 * MW_CONN_READ_MAX);
   mw_buf_init(&c->out, SIZE_MAX / 4);
   mw_buf_init(&c->inflight, SIZE_MAX / 4);
   llhttp_init(&c->parser, HTTP_REQUEST, &mw_request_settings);

@@ -31,9 +31,13 @@ static void resume_accepting(void *arg) {
 }
 
 static void suspend_accepting(struct mw_http_server *s, int error) {
-  mw_log(MW_LOG_WARN, "cannot accept connections, trying again soon",
-         MW_STR("error", strerror(error)), MW_INT("port", s->port),
-         MW_INT("connections", s->count));
+  // Once, not ten times a second.
+  if (!s->starved) {
+    mw_log(MW_LOG_WARN, "cannot accept connections, trying again soon",
+           MW_STR("error", strerror(error)), MW_INT("port", s->port),
+           MW_INT("connections", s->count));
+  }
+  s->starved = true;
   uv_poll_stop(&s->poll);
   s->retry = mw_timer_start(s->config.loop, RETRY_SECONDS, resume_accepting, s);
 }
@@ -45,6 +49,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events) {
   for (int i = 0; i < ACCEPT_BATCH && !s->closing; i++) {
     int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
+      s->starved = false;
       if (s->count < s->config.connections_max + REFUSED_MAX) {
         mw_conn_open(s, fd);
       } else {

@@ -31,6 +31,7 @@ struct mw_http_server {
   int fd;  // the listening socket, -1 when closed
   unsigned port;
   struct mw_timer *retry;  // accepting is suspended until then
+  bool starved;            // ... and has been since the last success
   struct mw_conn *conns;
   unsigned count;
   bool closing;
@@ -136,7 +137,6 @@ void mw_conn_hang_up(struct mw_conn *c);
 void mw_conn_settle(struct mw_conn *c);
 // A request (or a part of one), decrypted.
 void mw_conn_feed(struct mw_conn *c, const char *p, size_t n);
-void mw_conn_eof(struct mw_conn *c);
 
 // reply.c
 void mw_conn_send(struct mw_conn *c, const uv_buf_t *parts, unsigned count);

@@ -174,6 +174,7 @@ void mw_exchange_reply(struct mw_exchange *x, unsigned status, struct mw_slice h
                        struct mw_slice body) {
   if (x->gone) return;
   struct mw_conn *c = x->conn;
+  if (c->phase != MW_CONN_OWNED) mw_conn_cut(c, true);  // a second head within a stream
   bool keep = x->keep_alive && !c->server->closing;
   c->hang_up = !keep;
   char head[HEAD_MAX], tail[HEAD_MAX];

@@ -72,6 +72,10 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t n) {
 static int on_header_field_complete(llhttp_t *parser) {
   struct mw_exchange *x = conn_of(parser)->exchange;
   if (x->head_done) return 0;
+  // llhttp 8 lets a header without a name pass.
+  if (x->header_count == 0 || x->in_value || x->headers[x->header_count - 1].name_n == 0) {
+    return refuse(parser, 400);
+  }
   x->in_value = true;
   x->headers[x->header_count - 1].value = (uint32_t)x->head.n;
   return 0;

@@ -147,12 +147,10 @@ void mw_tls_input(struct mw_conn *c, const char *p, size_t n) {
     if (c->closing) break;
     if (got > 0) {
       mw_conn_feed(c, c->server->plain, (size_t)got);
-    } else if (error == SSL_ERROR_ZERO_RETURN) {
-      mw_conn_eof(c);
-    } else if (error != SSL_ERROR_WANT_READ) {
-      mw_conn_cut(c, false);
-    } else {
+    } else if (error == SSL_ERROR_WANT_READ) {
       break;
+    } else {
+      mw_conn_cut(c, false);  // the client's goodbye, or nonsense
     }
   }
   ERR_clear_error();

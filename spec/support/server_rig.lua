@@ -155,21 +155,21 @@ function Rig:idle(seconds)
   self:pump(function() return transport.now() > stop end, seconds + 1)
 end
 
---- Runs a command beside the server; returns its output and exit code.
+--- Runs a command beside the server; returns what it printed and its exit code.
 function Rig:run(program, args, input)
-  local out, into, text, code, open = uv.new_pipe(false), uv.new_pipe(false), "", nil, true
-  local process = assert(uv.spawn(program, { args = args, stdio = { into, out, out } },
-    function(status) code = status end))
-  out:read_start(function(_, data)
-    text = text .. (data or "")
-    open = data ~= nil
-  end)
-  if input then into:write(input) end
-  into:shutdown()
-  assert(self:pump(function() return code and not open end, 20), program .. " does not end: " .. text)
+  local pipes, text, code, open = { uv.new_pipe(false), uv.new_pipe(false), uv.new_pipe(false) }, "", nil, 2
+  local process = assert(uv.spawn(program, { args = args, stdio = pipes }, function(status) code = status end))
+  for i = 2, 3 do
+    pipes[i]:read_start(function(_, data)
+      text = text .. (data or "")
+      if not data then open = open - 1 end
+    end)
+  end
+  if input then pipes[1]:write(input) end
+  pipes[1]:shutdown()
+  assert(self:pump(function() return code and open == 0 end, 20), program .. " does not end: " .. text)
   process:close()
-  out:close()
-  into:close()
+  for _, pipe in ipairs(pipes) do pipe:close() end
   return text, code
 end
 
