@@ -1,0 +1,255 @@
+-- Watches: streams of events, one JSON object per line. The hub hears every change, hands it to the
+-- watchers of its storage, and lets them send once per turn of the loop, so that a burst of changes
+-- is one write. It can hold them back: pause, step, resume.
+local encoded = require "kube.sandbox.encoded"
+local host = require "kube._server"
+local json = require "kube.sandbox.json"
+local list_options = require "kube.sandbox.list_options"
+local negotiate = require "kube.sandbox.negotiate"
+local object = require "kube.sandbox.object"
+local status = require "kube.sandbox.status"
+local watcher = require "kube.sandbox.watcher"
+
+local watch = {}
+
+local Hub = {}
+Hub.__index = Hub
+
+-- Seconds: between bookmarks, from the last one to the end, and how long a watch lasts that did not say.
+local BOOKMARK, BOOKMARK_BEFORE_END, SHORTEST, LONGEST = 60, 2, 1800, 3600
+
+-- Changes that may wait for one watcher beyond those it began with, before it is dropped.
+local PENDING_MAX = 100000
+
+--- The hub of an instance { store, clock }.
+function watch.new(S)
+  local self = setmetatable({
+    store = S.store,
+    clock = S.clock,
+    texts = encoded.new(),
+    storages = {},
+    count = 0,
+    pending_max = PENDING_MAX,
+  }, Hub)
+  self.subscription = S.store:subscribe_all(function(change, storage) self:on_change(change, storage) end)
+  self.restored = S.store:on_restore(function() self:finish() end)
+  return self
+end
+
+local function set_of(self, storage)
+  self.storages[storage] = self.storages[storage] or {}
+  return self.storages[storage]
+end
+
+local function add(self, w)
+  local members = set_of(self, w.R.storage)
+  members[#members + 1] = w
+  self.count = self.count + 1
+end
+
+--- Forgets a watcher; it calls this itself.
+function Hub:remove(w)
+  local members = set_of(self, w.R.storage)
+  for i, other in ipairs(members) do
+    if other == w then
+      table.remove(members, i)
+      self.count = self.count - 1
+      return
+    end
+  end
+end
+
+-- A copy, because watchers leave while they are gone through.
+local function watchers(self, storage)
+  local all = {}
+  for name, members in pairs(self.storages) do
+    if not storage or name == storage then
+      for _, w in ipairs(members) do all[#all + 1] = w end
+    end
+  end
+  return all
+end
+
+local function schedule(self)
+  if self.scheduled or self.paused then return end
+  self.scheduled = true
+  host.after(0, function() self:flush() end)
+end
+
+function Hub:on_change(change, storage)
+  local members = self.storages[storage]
+  if not members then return end
+  for i = #members, 1, -1 do
+    local w = members[i]
+    if w:push_change(change) then
+      if w:pending() > w.pending_max then w:stop() else schedule(self) end
+    end
+  end
+end
+
+--- Sends what waits, to everybody; the loop calls this after each turn with changes.
+function Hub:flush()
+  self.scheduled = false
+  for _, w in ipairs(watchers(self)) do w:flow() end
+end
+
+--- Holds all events back, until step or resume.
+function Hub:pause() self.paused = true end
+
+--- Lets every watcher have its next `count` events (1) while they are held back.
+function Hub:step(count)
+  for _, w in ipairs(watchers(self)) do w:pump(count or 1) end
+end
+
+--- Events flow again, those that were held back first.
+function Hub:resume()
+  self.paused = false
+  self:flush()
+end
+
+--- Ends all watches, or those of one storage (its definition is gone), once they were told all.
+function Hub:finish(storage)
+  for _, w in ipairs(watchers(self, storage)) do w:finish() end
+end
+
+--- Breaks the connections of all watches.
+function Hub:cut()
+  for _, w in ipairs(watchers(self)) do w:cut() end
+end
+
+--- Ends all watches and hears no more changes.
+function Hub:close()
+  self.subscription:cancel()
+  self.restored:cancel()
+  self:finish()
+end
+
+--- What is watched: { paused, items = array of { resource, namespace, sent, pending } }.
+function Hub:state()
+  local items = json.array {}
+  for i, w in ipairs(watchers(self)) do
+    items[i] = json.object {
+      resource = w.R.resource_name,
+      namespace = w.namespace,
+      sent = w.sent,
+      pending = w:pending(),
+    }
+  end
+  return json.object { paused = self.paused or false, items = items }
+end
+
+-- Events as text ---------------------------------------------------------------------------------
+
+local function line(kind, text) return ('{"type":"%s","object":%s}\n'):format(kind, text) end
+
+-- Tables show ages, so their text is not shared; only the first one has the columns.
+local function table_event(ctx, representation)
+  local titled = false
+  return function(kind, doc)
+    local shown = negotiate.transform(ctx, representation, object.view(ctx.R, doc))
+    if titled and shown.kind == "Table" then shown = json.with(shown, "columnDefinitions", json.null) end
+    titled = true
+    return line(kind, json.encode(shown))
+  end
+end
+
+local function shared_event(ctx, representation)
+  local R, texts = ctx.R, ctx.S.watches.texts
+  local form = ("%s %s %s"):format(representation.as or "", representation.version, R.api_version)
+  local function encode(doc) return json.encode(negotiate.transform(ctx, representation, object.view(R, doc))) end
+  return function(kind, doc)
+    if kind == "ERROR" then return line(kind, json.encode(doc)) end
+    return line(kind, texts:get(doc, form, encode))
+  end
+end
+
+-- Beginning ------------------------------------------------------------------------------------------
+
+local function fail(w, e)
+  w:push("ERROR", e.document)
+  w:pump()
+  w:stop()
+end
+
+local INITIAL_END = json.object { ["k8s.io/initial-events-end"] = "true" }
+
+local function begin_with_state(w, revision, text)
+  local store = w.hub.store
+  if revision and revision > store.revision then
+    return fail(w, status.too_large_resource_version(text, store.revision))
+  end
+  w.since = store.revision
+  w:push_state(store:view(w.R.storage))
+  if w.options.bookmarks then w:push_bookmark(INITIAL_END) end
+end
+
+local function begin_with_past(w, revision)
+  local store = w.hub.store
+  if not revision or revision == 0 then revision = store.revision end
+  local changes = store:changes(w.R.storage, revision)
+  if not changes then
+    return fail(w, status.expired(("too old resource version: %d (%d)"):format(revision, store:oldest(w.R.storage))))
+  end
+  w.since = revision
+  for _, change in ipairs(changes) do w:push_change(change) end
+end
+
+-- Bookmarks every minute and shortly before the end; the end.
+local function set_timers(w, seconds)
+  local clock, timers = w.hub.clock, w.timers
+  timers.deadline = clock:after(seconds, function() w:finish() end)
+  if not w.options.bookmarks then return end
+  local function bookmark()
+    w:push_bookmark()
+    schedule(w.hub)
+  end
+  local function again()
+    bookmark()
+    timers.bookmark = clock:after(BOOKMARK, again)
+  end
+  timers.bookmark = clock:after(BOOKMARK, again)
+  if seconds > BOOKMARK_BEFORE_END then
+    timers.last = clock:after(seconds - BOOKMARK_BEFORE_END, bookmark)
+  end
+end
+
+local function seconds_of(options)
+  if options.timeout and options.timeout ~= 0 then return options.timeout end
+  return math.random(SHORTEST, LONGEST)
+end
+
+local function begin(ctx, w, writer, revision)
+  w.writer, w.since = writer, 0
+  local hub, options = w.hub, w.options
+  writer:on_gone(function() w:gone() end)
+  if writer.on_drain then writer:on_drain(function() w:flow() end) end
+  add(hub, w)
+  local seconds = seconds_of(options)
+  if seconds < 0 or ctx.representation.as == "PartialObjectMetadataList" then return w:stop() end
+  if options.initial then
+    begin_with_state(w, revision, options.version)
+  else
+    begin_with_past(w, revision)
+  end
+  if w.ended then return end
+  w.pending_max = w:pending() + hub.pending_max
+  set_timers(w, seconds)
+  w:flow()
+end
+
+--- Handles a watch: the answer with its stream.
+function watch.run(ctx)
+  local representation = negotiate.check(ctx)
+  local options = list_options.parse(ctx, true)
+  local revision, problem = list_options.revision(options.version)
+  if problem then error(status.unclassified(problem)) end
+  local make = representation.as == "Table" and table_event or shared_event
+  local w = watcher.new(ctx.S.watches, ctx.R, ctx.info.namespace, options, make(ctx, representation))
+  return {
+    status = 200,
+    headers = { { "Cache-Control", "no-cache, private" }, { "Content-Type", "application/json" } },
+    stream = function(writer) begin(ctx, w, writer, revision) end,
+  }
+end
+
+return watch
