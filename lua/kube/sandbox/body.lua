@@ -4,6 +4,7 @@ local go_json = require "kube.sandbox.go_json"
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local protobuf = require "kube.sandbox.protobuf"
+local shape = require "kube.sandbox.shape"
 local status = require "kube.sandbox.status"
 local strict = require "kube.sandbox.validate.strict"
 
@@ -142,7 +143,7 @@ function body.conform(ctx, R, document, text, field_validation)
   elseif field_validation == "Warn" then
     for _, problem in ipairs(problems) do ctx:warn(problem) end
   end
-  return clean
+  return R.builtin and shape.normalize(R, clean) or clean
 end
 
 return body

@@ -80,10 +80,18 @@ function create.commit(ctx, document, options)
   return object.view(R, stored)
 end
 
+-- A question: it gets its answer at once and is not stored.
+local function ask(ctx, document, options)
+  document = json.with(document, "metadata", meta.normalize(document.metadata))
+  document.metadata.managedFields = record_manager(ctx, document, options)
+  return ctx.R.strategy.answer(ctx, document)
+end
+
 --- Handles the request.
 function create.run(ctx)
   local options = request.write_options(ctx.info, "CreateOptions")
   local document = body.object(ctx, ctx.R, options.field_validation)
+  if ctx.R.strategy and ctx.R.strategy.answer then return 201, ask(ctx, document, options) end
   return 201, create.commit(ctx, document, options)
 end
 

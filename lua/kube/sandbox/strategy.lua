@@ -12,6 +12,7 @@
 --   delete(ctx, document, options)         takes a deletion over: code, document; nil for the usual
 --   grace(ctx, document, given)            seconds between a deletion and the end
 --   holds(document)                        true while something other than finalizers keeps it
+--   answer(ctx, document)                  the kind is a question: fills in the answer, nothing is stored
 --   status_keeps                           metadata that a write of /status cannot change
 local json = require "kube.sandbox.json"
 

@@ -11,6 +11,7 @@ local merge_patch = require "kube.sandbox.patch.merge_patch"
 local object = require "kube.sandbox.object"
 local request = require "kube.sandbox.request"
 local schema = require "kube.sandbox.schema"
+local shape = require "kube.sandbox.shape"
 local status = require "kube.sandbox.status"
 local strategic = require "kube.sandbox.patch.strategic"
 local strategy = require "kube.sandbox.strategy"
@@ -90,6 +91,7 @@ local function conform(ctx, document, problems, validation)
   end
   local clean, found, refusal = strict.check(R, document)
   if refusal then refuse(refusal) end
+  clean = R.builtin and shape.normalize(R, clean) or clean
   for _, problem in ipairs(found) do problems[#problems + 1] = problem end
   if not problems[1] or validation == "Ignore" then return clean end
   if validation == "Strict" then refuse("strict decoding error: " .. table.concat(problems, ", ")) end

@@ -1,0 +1,187 @@
+-- Pods: defaults, what admission adds, the grace of a deletion, and what cannot be changed.
+local field = require "kube.sandbox.field"
+local json = require "kube.sandbox.json"
+local names = require "kube.sandbox.names"
+local pod_spec = require "kube.sandbox.strategies.pod_spec"
+local quantity = require "kube.sandbox.quantity"
+local status = require "kube.sandbox.status"
+
+local pods = {}
+
+local set, each, inside = pod_spec.set, pod_spec.each, pod_spec.inside
+
+-- What is limited and not requested is requested as much as it is limited.
+local function default_requests(container)
+  inside(container, "resources", function(resources)
+    if not json.is_object(resources.limits) then return end
+    local requests = json.is_object(resources.requests) and json.shallow(resources.requests) or json.object {}
+    for name, value in pairs(resources.limits) do set(requests, name, value) end
+    resources.requests = requests
+  end)
+end
+
+local function default(_, document)
+  if not json.is_object(document.spec) then return document end
+  local spec = pod_spec.default(document.spec)
+  set(spec, "enableServiceLinks", true)
+  each(spec, "containers", default_requests)
+  each(spec, "initContainers", default_requests)
+  document.spec = spec
+  return document
+end
+
+local MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+local function token_volume(name)
+  return json.object {
+    name = name,
+    projected = json.object {
+      defaultMode = 420,
+      sources = json.array {
+        json.object { serviceAccountToken = json.object { expirationSeconds = 3607, path = "token" } },
+        json.object { configMap = json.object {
+          name = "kube-root-ca.crt",
+          items = json.array { json.object { key = "ca.crt", path = "ca.crt" } },
+        } },
+        json.object { downwardAPI = json.object { items = json.array { json.object {
+          path = "namespace",
+          fieldRef = json.object { apiVersion = "v1", fieldPath = "metadata.namespace" },
+        } } } },
+      },
+    },
+  }
+end
+
+local function is_mounted(container)
+  for _, mount in ipairs(container.volumeMounts or {}) do
+    if mount.mountPath == MOUNT then return true end
+  end
+  return false
+end
+
+-- Every container that does not bring one gets the token of the pod's account.
+local function mount_token(ctx, spec)
+  local volume = "kube-api-access-" .. ctx.S.ids:suffix()
+  local used = false
+  local function mount(container)
+    if is_mounted(container) then return end
+    used = true
+    local mounts = container.volumeMounts and json.shallow(container.volumeMounts) or json.array {}
+    mounts[#mounts + 1] = json.object { name = volume, readOnly = true, mountPath = MOUNT }
+    container.volumeMounts = mounts
+  end
+  each(spec, "containers", mount)
+  each(spec, "initContainers", mount)
+  if not used then return end
+  local volumes = spec.volumes and json.shallow(spec.volumes) or json.array {}
+  volumes[#volumes + 1] = token_volume(volume)
+  spec.volumes = volumes
+end
+
+local function give_account(ctx, document)
+  local spec = document.spec
+  if (spec.serviceAccountName or "") == "" then
+    spec.serviceAccountName, spec.serviceAccount = "default", "default"
+  end
+  local namespace, name = document.metadata.namespace, spec.serviceAccountName
+  local account = ctx.S.store:get("serviceaccounts", namespace .. "/" .. name)
+  if not account then
+    error(status.forbidden(ctx.R, document.metadata.name,
+      ('error looking up service account %s/%s: serviceaccount "%s" not found'):format(namespace, name, name)))
+  end
+  local automount = spec.automountServiceAccountToken
+  if automount == nil then automount = account.automountServiceAccountToken end
+  if automount ~= false then mount_token(ctx, spec) end
+end
+
+local function tolerate(spec, key)
+  local tolerations = spec.tolerations and json.shallow(spec.tolerations) or json.array {}
+  for _, t in ipairs(tolerations) do
+    local any = (t.key or "") == "" or t.key == key
+    if any and ((t.effect or "") == "" or t.effect == "NoExecute") then return end
+  end
+  tolerations[#tolerations + 1] = json.object {
+    key = key, operator = "Exists", effect = "NoExecute", tolerationSeconds = 300,
+  }
+  spec.tolerations = tolerations
+end
+
+local function prepare_create(ctx, document)
+  if not json.is_object(document.spec) then return document end
+  local spec = json.shallow(document.spec)
+  document.spec = spec
+  give_account(ctx, document)
+  tolerate(spec, "node.kubernetes.io/not-ready")
+  tolerate(spec, "node.kubernetes.io/unreachable")
+  set(spec, "priority", 0)
+  set(spec, "preemptionPolicy", "PreemptLowerPriority")
+  document.status = json.object { phase = "Pending", qosClass = quantity.qos(spec) }
+  return document
+end
+
+local function check_container(errors, c, path, seen)
+  local name = c.name or ""
+  if name == "" then
+    errors[#errors + 1] = field.required(path .. ".name")
+  else
+    local problem = names.label(name)
+    if problem then errors[#errors + 1] = field.invalid(path .. ".name", name, problem) end
+    if seen[name] then errors[#errors + 1] = field.duplicate(path .. ".name", name) end
+    seen[name] = true
+  end
+  if (c.image or "") == "" then errors[#errors + 1] = field.required(path .. ".image") end
+end
+
+--- Adds what is wrong with a pod spec at `path`.
+function pods.check_spec(errors, spec, path)
+  local seen = {}
+  local containers = json.get(spec, "containers") or {}
+  if not containers[1] then errors[#errors + 1] = field.required(path .. ".containers") end
+  for i, c in ipairs(containers) do check_container(errors, c, ("%s.containers[%d]"):format(path, i - 1), seen) end
+  for i, c in ipairs(json.get(spec, "initContainers") or {}) do
+    check_container(errors, c, ("%s.initContainers[%d]"):format(path, i - 1), seen)
+  end
+end
+
+local FIXED = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+  .. "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+  .. "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+
+-- A spec without what an update may change.
+local function fixed_part(spec)
+  local copy = json.shallow(spec)
+  copy.activeDeadlineSeconds, copy.tolerations = nil, nil
+  local function without_image(c) c.image = nil end
+  each(copy, "containers", without_image)
+  each(copy, "initContainers", without_image)
+  return copy
+end
+
+local function validate(_, new, old, errors)
+  pods.check_spec(errors, new.spec, "spec")
+  if old and not json.equal(fixed_part(new.spec or {}), fixed_part(old.spec or {})) then
+    errors[#errors + 1] = field.forbidden("spec", FIXED)
+  end
+end
+
+local FINISHED = { Succeeded = true, Failed = true }
+
+-- A pod on a node has time to end; one that runs nowhere has none to need.
+local function grace(_, document, given)
+  local seconds = given or json.get(document, "spec", "terminationGracePeriodSeconds") or 30
+  if not json.get(document, "spec", "nodeName") then return 0 end
+  if FINISHED[json.get(document, "status", "phase")] then return 0 end
+  return seconds
+end
+
+function pods.of()
+  return {
+    default = default,
+    prepare_create = prepare_create,
+    validate = validate,
+    grace = grace,
+    status_keeps = { "ownerReferences" },
+  }
+end
+
+return pods

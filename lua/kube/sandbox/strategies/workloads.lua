@@ -1,0 +1,156 @@
+-- Deployments, replica sets, stateful sets, daemon sets, replication controllers and pod templates:
+-- their defaults, their selectors, and what cannot be changed.
+local field = require "kube.sandbox.field"
+local json = require "kube.sandbox.json"
+local pod_spec = require "kube.sandbox.strategies.pod_spec"
+local pods = require "kube.sandbox.strategies.pods"
+
+local workloads = {}
+
+local set, inside = pod_spec.set, pod_spec.inside
+
+local function rolling(parameters)
+  return function(strategy)
+    set(strategy, "type", "RollingUpdate")
+    if strategy.type ~= "RollingUpdate" then return end
+    set(strategy, "rollingUpdate", json.object {})
+    inside(strategy, "rollingUpdate", function(update)
+      for name, value in pairs(parameters) do set(update, name, value) end
+    end)
+  end
+end
+
+local defaults = {}
+
+function defaults.Deployment(spec)
+  set(spec, "replicas", 1)
+  set(spec, "strategy", json.object {})
+  inside(spec, "strategy", rolling { maxUnavailable = "25%", maxSurge = "25%" })
+  set(spec, "revisionHistoryLimit", 10)
+  set(spec, "progressDeadlineSeconds", 600)
+end
+
+function defaults.ReplicaSet(spec) set(spec, "replicas", 1) end
+
+local function claim(c)
+  set(c, "kind", "PersistentVolumeClaim")
+  set(c, "apiVersion", "v1")
+  c.status = json.object { phase = "Pending" }
+  inside(c, "spec", function(spec) set(spec, "volumeMode", "Filesystem") end)
+end
+
+function defaults.StatefulSet(spec)
+  set(spec, "podManagementPolicy", "OrderedReady")
+  set(spec, "updateStrategy", json.object {})
+  inside(spec, "updateStrategy", rolling { partition = 0 })
+  set(spec, "persistentVolumeClaimRetentionPolicy", json.object {})
+  inside(spec, "persistentVolumeClaimRetentionPolicy", function(policy)
+    set(policy, "whenDeleted", "Retain")
+    set(policy, "whenScaled", "Retain")
+  end)
+  set(spec, "replicas", 1)
+  set(spec, "revisionHistoryLimit", 10)
+  pod_spec.each(spec, "volumeClaimTemplates", claim)
+end
+
+function defaults.DaemonSet(spec)
+  set(spec, "updateStrategy", json.object {})
+  inside(spec, "updateStrategy", rolling { maxUnavailable = 1, maxSurge = 0 })
+  set(spec, "revisionHistoryLimit", 10)
+end
+
+function defaults.ReplicationController(spec, document)
+  set(spec, "replicas", 1)
+  local labels = json.get(spec, "template", "metadata", "labels")
+  if not labels then return end
+  set(spec, "selector", labels)
+  set(document.metadata, "labels", labels)
+end
+
+local STATUS = {
+  Deployment = {},
+  ReplicaSet = { replicas = 0 },
+  ReplicationController = { replicas = 0 },
+  StatefulSet = { replicas = 0, availableReplicas = 0 },
+  DaemonSet = { currentNumberScheduled = 0, numberMisscheduled = 0, desiredNumberScheduled = 0, numberReady = 0 },
+}
+
+local function default(ctx, document)
+  local kind = ctx.R.kind
+  if json.is_object(document.template) then document.template = pod_spec.template(document.template) end
+  if not json.is_object(document.spec) then return document end
+  local spec = json.shallow(document.spec)
+  document.spec = spec
+  if json.is_object(spec.template) then spec.template = pod_spec.template(spec.template) end
+  if defaults[kind] then defaults[kind](spec, document) end
+  return document
+end
+
+local function prepare_create(ctx, document)
+  local initial = STATUS[ctx.R.kind]
+  if initial then document.status = json.copy(json.object(initial)) end
+  return document
+end
+
+-- Whether a plain or a full selector takes these labels.
+local function matches(selector, labels)
+  for key, value in pairs(selector.matchLabels or {}) do
+    if labels[key] ~= value then return false end
+  end
+  for _, e in ipairs(selector.matchExpressions or {}) do
+    local found = false
+    for _, value in ipairs(e.values or {}) do found = found or labels[e.key] == value end
+    local ok = e.operator == "In" and found or e.operator == "NotIn" and not found
+      or e.operator == "Exists" and labels[e.key] ~= nil or e.operator == "DoesNotExist" and labels[e.key] == nil
+    if not ok then return false end
+  end
+  return true
+end
+
+local function check_selector(errors, spec)
+  local selector = json.get(spec, "selector")
+  if not selector then
+    errors[#errors + 1] = field.required("spec.selector")
+    return
+  end
+  local empty = next(selector.matchLabels or {}) == nil and next(selector.matchExpressions or {}) == nil
+  if empty then
+    errors[#errors + 1] = field.invalid("spec.selector", selector, "empty selector is invalid for deployment")
+  end
+  local labels = json.get(spec, "template", "metadata", "labels") or {}
+  if not matches(selector, labels) then
+    errors[#errors + 1] = field.invalid("spec.template.metadata.labels", json.object(labels),
+      "`selector` does not match template `labels`")
+  end
+end
+
+local NEEDS_SELECTOR = { Deployment = true, ReplicaSet = true, StatefulSet = true, DaemonSet = true }
+
+local function validate(ctx, new, old, errors)
+  local kind, spec = ctx.R.kind, new.spec or json.object {}
+  if kind == "PodTemplate" then return end
+  if (tonumber(spec.replicas) or 0) < 0 then
+    errors[#errors + 1] = field.invalid("spec.replicas", spec.replicas, "must be greater than or equal to 0")
+  end
+  if NEEDS_SELECTOR[kind] then check_selector(errors, spec) end
+  pods.check_spec(errors, json.get(spec, "template", "spec") or json.object {}, "spec.template.spec")
+  if old and NEEDS_SELECTOR[kind] and not json.equal(spec.selector, old.spec.selector) then
+    errors[#errors + 1] = field.immutable("spec.selector", spec.selector)
+  end
+end
+
+-- Its annotations are part of what a deployment rolls out.
+local function annotations_changed(new, old)
+  return not json.equal(new.metadata.annotations or json.object {}, old.metadata.annotations or json.object {})
+end
+
+function workloads.of(R)
+  return {
+    default = default,
+    prepare_create = prepare_create,
+    validate = validate,
+    generation_changed = R.kind == "Deployment" and annotations_changed or nil,
+  }
+end
+
+return workloads
