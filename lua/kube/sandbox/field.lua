@@ -1,14 +1,16 @@
 -- Field errors: one cause of an Invalid status each, worded as kube-apiserver words them.
 -- Paths are texts: spec.containers[0].name, metadata.labels[app].
 local json = require "kube.sandbox.json"
+local values = require "kube.sandbox.validate.value"
 
 local field = {}
 
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
 
--- A value as Go prints it inside such a message: strings as %q does, the rest as JSON.
+-- A value as Go prints it inside such a message: strings as %q does, doubles as %v, the rest as JSON.
 local function show(value)
   if value == nil or value == json.null then return "null" end
+  if values.kind(value) == "number" then return values.float_text(values.double(value)) end
   if type(value) ~= "string" then return json.encode(value) end
   return '"' .. value:gsub('[%c"\\]', function(c) return ESCAPES[c] or ("\\x%02x"):format(c:byte()) end) .. '"'
 end
@@ -41,11 +43,13 @@ function field.forbidden(path, detail) return new("FieldValueForbidden", path, w
 
 --- `max` in bytes; the value itself is not shown.
 function field.too_long(path, max)
-  return new("FieldValueTooLong", path, ("Too long: may not be more than %d bytes"):format(max))
+  local unit = max == 1 and "byte" or "bytes"
+  return new("FieldValueTooLong", path, ("Too long: may not be more than %d %s"):format(max, unit))
 end
 
 function field.too_many(path, count, max)
-  return new("FieldValueTooMany", path, ("Too many: %d: must have at most %d items"):format(count, max))
+  return new("FieldValueTooMany", path,
+    ("Too many: %d: must have at most %d item%s"):format(count, max, max == 1 and "" or "s"))
 end
 
 function field.not_found(path, value) return new("FieldValueNotFound", path, "Not found: " .. show(value)) end
