@@ -12,7 +12,8 @@
 // package.preload of an embedded module: compiled when it is first required.
 static int load_embedded(lua_State *L) {
   const struct mw_embedded *e = lua_touserdata(L, lua_upvalueindex(1));
-  if (luaL_loadbufferx(L, e->source, e->size, e->chunk, "t") != 0) return lua_error(L);
+  if (luaL_loadbufferx(L, e->source, (size_t)(e->end - e->source), e->chunk, "t") != 0)
+    return lua_error(L);
   lua_pushstring(L, e->module);
   lua_call(L, 1, 1);
   return 1;
@@ -45,7 +46,7 @@ static int load_core(lua_State *L) {
   return 1;
 }
 
-void mw_bind_open(struct lua_State *L) {
+void mw_bind_preload(struct lua_State *L, const char *name, int (*load)(struct lua_State *L)) {
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "preload");  // [package, preload]
   for (const struct mw_embedded *e = mw_embedded_lua; e->module != NULL; e++) {
@@ -53,9 +54,13 @@ void mw_bind_open(struct lua_State *L) {
     lua_pushcclosure(L, load_embedded, 1);
     lua_setfield(L, -2, e->module);
   }
-  lua_pushcfunction(L, load_core);
-  lua_setfield(L, -2, "kube._core");
+  lua_pushcfunction(L, load);
+  lua_setfield(L, -2, name);
   lua_pop(L, 2);
+}
+
+void mw_bind_open(struct lua_State *L) {
+  mw_bind_preload(L, "kube._core", load_core);
   mw_codec_open(L);
   mw_objtable_open(L);
   // Now, while all of Lua is there: the bindings may need what scripts do not get.

@@ -9,6 +9,9 @@ struct lua_State;
 // installs the object-aware pairs, next, rawget... (objtable.h). Raises on failure.
 void mw_bind_open(struct lua_State *L);
 
+// Puts the embedded modules, and one in C, into package.preload.
+void mw_bind_preload(struct lua_State *L, const char *name, int (*load)(struct lua_State *L));
+
 // Each pushes its table of functions: kube._core.task, .informer ...
 void mw_bind_task(struct lua_State *L);    // sleep, background, cancel, signal/wait
 void mw_bind_log(struct lua_State *L);     // write(level, message, fields)

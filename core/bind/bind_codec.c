@@ -33,21 +33,6 @@ static int codec_decode(lua_State *L) {
   return 1;
 }
 
-static int buffer_gc(lua_State *L) {
-  mw_buf_deinit(lua_touserdata(L, 1));
-  return 0;
-}
-
-// Pushes a userdata with a buffer: Lua owns it, because pushing its content may raise.
-static void push_buffer(lua_State *L, size_t limit) {
-  struct mw_buf *buffer = lua_newuserdata(L, sizeof *buffer);
-  mw_buf_init(buffer, limit);
-  lua_createtable(L, 0, 1);
-  lua_pushcfunction(L, buffer_gc);
-  lua_setfield(L, -2, "__gc");
-  lua_setmetatable(L, -2);
-}
-
 // The upvalue is the buffer.
 static int codec_encode(lua_State *L) {
   if (lua_isnone(L, 1)) return mw_bind_misuse(L, "kube.json.encode() takes a value");
@@ -62,11 +47,11 @@ static int codec_encode(lua_State *L) {
   return 1;
 }
 
-// encode_sorted(value): as Go's encoder writes a map. The upvalues are two buffers.
+// encode_sorted(value): as Go's encoder writes a map. The upvalue holds two buffers.
 static int codec_encode_sorted(lua_State *L) {
   if (lua_isnone(L, 1)) return mw_bind_misuse(L, "encode_sorted() takes a value");
   struct mw_buf *buffer = lua_touserdata(L, lua_upvalueindex(1));
-  struct mw_buf *scratch = lua_touserdata(L, lua_upvalueindex(2));
+  struct mw_buf *scratch = buffer + 1;
   struct mw_err err;
   mw_buf_reset(buffer);
   mw_buf_reset(scratch);
@@ -291,14 +276,13 @@ void mw_bind_codec(lua_State *L) {
   };
   lua_newtable(L);
   luaL_register(L, NULL, functions);
-  push_buffer(L, MW_ITEM_SIZE_MAX);
+  mw_bind_push_buffers(L, 1, MW_ITEM_SIZE_MAX);
   lua_pushcclosure(L, codec_encode, 1);
   lua_setfield(L, -2, "encode");
-  push_buffer(L, LIST_SIZE_MAX);
-  push_buffer(L, LIST_SIZE_MAX);
-  lua_pushcclosure(L, codec_encode_sorted, 2);
+  mw_bind_push_buffers(L, 2, LIST_SIZE_MAX);
+  lua_pushcclosure(L, codec_encode_sorted, 1);
   lua_setfield(L, -2, "encode_sorted");
-  push_buffer(L, LIST_SIZE_MAX);
+  mw_bind_push_buffers(L, 1, LIST_SIZE_MAX);
   lua_pushcclosure(L, codec_duplicates, 1);
   lua_setfield(L, -2, "duplicates");
   lua_pushlightuserdata(L, NULL);

@@ -9,6 +9,7 @@ struct lua_State;
 // worker's state. Raises on failure.
 void mw_bind_server_open(struct lua_State *L);
 
-// Each adds its functions to the table on top. These two need no worker.
+// Each adds its functions to the table on top. The first two need no worker.
 void mw_bind_server_tools(struct lua_State *L);  // now, random, sha256, base64, gzip, data ...
 void mw_bind_server_yaml(struct lua_State *L);   // yaml_decode, yaml_encode
+void mw_bind_server_http(struct lua_State *L);   // listen, certificate

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kube._server: time, random bytes, digests, encodings, compression, embedded files.
+// kube._server: time, random bytes, digests, encodings, compression, files.
+#include <dirent.h>
 #include <lauxlib.h>
 #include <lua.h>
 #include <openssl/evp.h>
@@ -10,6 +11,7 @@
 #include "base/clock.h"
 #include "bind/bind_server.h"
 #include "bind/util.h"
+#include "script/embedded.h"
 
 enum {
   RANDOM_MAX = 64 * 1024,
@@ -153,6 +155,52 @@ static int tool_gzip(lua_State *L) {
   return 1;
 }
 
+#define DIRECTORY_TYPE "kube.sandbox.directory"
+
+static int directory_gc(lua_State *L) {
+  DIR **d = lua_touserdata(L, 1);
+  if (*d != NULL) closedir(*d);
+  *d = NULL;
+  return 0;
+}
+
+// directory(path): an array of the names in it, in any order; nil when it is none.
+static int tool_directory(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  DIR **d = lua_newuserdata(L, sizeof *d);
+  *d = NULL;
+  if (luaL_newmetatable(L, DIRECTORY_TYPE)) {
+    lua_pushcfunction(L, directory_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  *d = opendir(path);
+  lua_pushnil(L);
+  if (*d == NULL) return 1;
+  lua_newtable(L);
+  int n = 0;
+  for (struct dirent *entry = readdir(*d); entry != NULL; entry = readdir(*d)) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    lua_pushstring(L, entry->d_name);
+    lua_rawseti(L, -2, ++n);
+  }
+  closedir(*d);
+  *d = NULL;
+  return 1;
+}
+
+// data(name): the text of a file of lua/kube/sandbox/data, or nil.
+static int tool_data(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1);
+  for (const struct mw_embedded_file *f = mw_embedded_data; f->name != NULL; f++) {
+    if (strcmp(f->name, name) != 0) continue;
+    lua_pushlstring(L, f->start, (size_t)(f->end - f->start));
+    return 1;
+  }
+  lua_pushnil(L);
+  return 1;
+}
+
 void mw_bind_server_tools(struct lua_State *L) {
   static const luaL_Reg functions[] = {
       {"now", tool_now},           {"monotonic", tool_monotonic},
@@ -160,7 +208,8 @@ void mw_bind_server_tools(struct lua_State *L) {
       {"sha512", tool_sha512},     {"hex", tool_hex},
       {"base64", tool_base64},     {"base64url", tool_base64url},
       {"unbase64", tool_unbase64}, {"unbase64url", tool_unbase64url},
-      {"gzip", tool_gzip},         {NULL, NULL},
+      {"gzip", tool_gzip},         {"directory", tool_directory},
+      {"data", tool_data},         {NULL, NULL},
   };
   luaL_register(L, NULL, functions);
 }

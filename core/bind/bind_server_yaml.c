@@ -404,21 +404,10 @@ static int yaml_decode(lua_State *L) {
   return 2;
 }
 
-static int buffers_gc(lua_State *L) {
-  struct mw_buf *buffers = lua_touserdata(L, 1);
-  for (int i = 0; i < 3; i++) mw_buf_deinit(&buffers[i]);
-  return 0;
-}
-
 // yaml_encode(value): one document with the keys in order.
 static int yaml_encode(lua_State *L) {
   luaL_checkany(L, 1);
-  struct mw_buf *buffers = lua_newuserdata(L, 3 * sizeof *buffers);
-  for (int i = 0; i < 3; i++) mw_buf_init(&buffers[i], OUTPUT_MAX);
-  lua_createtable(L, 0, 1);
-  lua_pushcfunction(L, buffers_gc);
-  lua_setfield(L, -2, "__gc");
-  lua_setmetatable(L, -2);
+  struct mw_buf *buffers = mw_bind_push_buffers(L, 3, OUTPUT_MAX);
   struct mw_err err;
   int rc = mw_codec_encode_sorted(L, 1, &buffers[0], &buffers[1], &err);
   if (rc == 0) rc = mw_yaml_emit(mw_buf_slice(&buffers[0]), &buffers[2], &err);

@@ -175,3 +175,20 @@ void *mw_bind_check_box(lua_State *L, int idx, const char *type) {
   if (*box == NULL) mw_bind_misuse(L, "%s is closed", type);
   return *box;
 }
+
+static int buffers_gc(lua_State *L) {
+  struct mw_buf *buffers = lua_touserdata(L, 1);
+  for (size_t i = 0; i < lua_objlen(L, 1) / sizeof *buffers; i++) mw_buf_deinit(&buffers[i]);
+  return 0;
+}
+
+struct mw_buf *mw_bind_push_buffers(lua_State *L, size_t count, size_t limit) {
+  struct mw_buf *buffers = lua_newuserdata(L, count * sizeof *buffers);
+  for (size_t i = 0; i < count; i++) mw_buf_init(&buffers[i], limit);
+  if (luaL_newmetatable(L, "kube.buffers")) {
+    lua_pushcfunction(L, buffers_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  return buffers;
+}

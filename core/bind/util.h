@@ -6,6 +6,7 @@
 #include <lua.h>
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/slice.h"
 
@@ -38,6 +39,10 @@ int mw_bind_misuse(lua_State *L, const char *fmt, ...);
 
 // What is at idx, for messages: "a number", "nothing". May push what it returns.
 const char *mw_bind_kind(lua_State *L, int idx);
+
+// Pushes a userdata with so many empty buffers: Lua owns them, because pushing their content may
+// raise.
+struct mw_buf *mw_bind_push_buffers(lua_State *L, size_t count, size_t limit);
 
 // Boxed pointers: a userdata of type `type` that holds one pointer.
 void mw_bind_new_type(lua_State *L, const char *type, const luaL_Reg *methods, lua_CFunction gc);

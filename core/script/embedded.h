@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Lua modules of lua/kube, put into the binary at build time (scripts/embed.cmake).
+// The Lua modules of lua/kube and the sandbox's data files, put into the binary at build time
+// (scripts/embed.cmake).
 #pragma once
-
-#include <stddef.h>
 
 struct mw_embedded {
   const char *module;  // "kube", "kube.factory"; NULL ends the table
   const char *chunk;   // "@lua/kube/factory.lua", as it appears in tracebacks
   const char *source;
-  size_t size;
+  const char *end;
 };
 
 extern const struct mw_embedded mw_embedded_lua[];
+
+// A file of lua/kube/sandbox/data, as it is.
+struct mw_embedded_file {
+  const char *name;  // relative to that directory; NULL ends the table
+  const char *start;
+  const char *end;
+};
+
+extern const struct mw_embedded_file mw_embedded_data[];
