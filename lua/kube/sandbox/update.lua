@@ -87,7 +87,7 @@ function update.commit(ctx, document, old, options)
   end
   new = strategy.prepare_update(ctx, new, old, options.subresource)
   validate(ctx, new, old)
-  if json.equal(new, old) then return old end
+  if managed.settle(old, new) == old or json.equal(new, old) then return old end
   if options.dry_run then return new end
   local key = object.key_of(R, new)
   if is_last_breath(R, new) then

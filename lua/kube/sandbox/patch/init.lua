@@ -40,6 +40,9 @@ local REFUSALS = {
   too_large = function(message)
     return status.new { code = 413, reason = "RequestEntityTooLarge", message = message, details = {} }
   end,
+  conflict = function(message, causes)
+    return status.new { code = 409, reason = "Conflict", message = message, details = { causes = causes } }
+  end,
 }
 
 local function decoded(text, prefix)
@@ -131,16 +134,7 @@ local function decode_apply(ctx)
 end
 
 local function check_config(ctx, config)
-  local R = ctx.R
-  local version, kind = config.apiVersion or "", config.kind or ""
-  if version ~= R.api_version or kind ~= R.kind then
-    local group, short = version:match("^(.-)/?([^/]*)$")
-    error(status.bad_request("invalid object type: %s/%s, Kind=%s", group, short, kind))
-  end
   local m = json.get(config, "metadata") or json.object {}
-  if m.managedFields ~= nil and m.managedFields ~= json.null then
-    error(status.bad_request("metadata.managedFields must be nil"))
-  end
   if m.name and m.name ~= ctx.info.name then
     error(status.bad_request("the name of the object (%s) does not match the name on the URL (%s)", m.name,
       ctx.info.name))
@@ -170,12 +164,13 @@ local function run_apply(ctx, options)
     manager = options.field_manager,
     force = options.force or false,
     api_version = R.api_version,
+    kind = R.kind,
     time = ctx.S.clock:stamp(),
     subresource = options.subresource,
     schema = schema.of(R),
     reset_fields = strategy.reset_fields(R, options.subresource),
   })
-  if not result then error(refusal) end
+  if not result then error(REFUSALS[refusal.kind](refusal.message, refusal.causes)) end
   options.managed_fields = result.metadata.managedFields
   result = body.conform(ctx, R, result, nil, "Ignore")
   if not old then return 201, create.commit(ctx, result, options) end
