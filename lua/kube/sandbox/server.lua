@@ -5,6 +5,7 @@ local control = require "kube.sandbox.control"
 local create = require "kube.sandbox.create"
 local delete = require "kube.sandbox.delete"
 local discovery = require "kube.sandbox.discovery"
+local faults = require "kube.sandbox.faults"
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local list = require "kube.sandbox.list"
@@ -61,6 +62,10 @@ end
 local OPEN = { ["/healthz"] = true, ["/livez"] = true, ["/readyz"] = true, ["/version"] = true }
 
 local function authenticate(S, ctx)
+  if ctx.request.internal then
+    ctx.user = { name = "system:kube-controller-manager", groups = { "system:authenticated" } }
+    return
+  end
   local given = ctx.request.header("authorization")
   local token = given and given:match("^[Bb]earer%s+(.+)$")
   if token == S.token then
@@ -137,10 +142,17 @@ local function traced(e)
   return debug.traceback(tostring(e), 2)
 end
 
+-- The sandbox's own controllers and its own door are never disturbed.
+local function faulted(S, ctx)
+  if ctx.request.internal or ctx.info.path:find("^/sandbox/") then return nil end
+  return faults.find(S, ctx.info)
+end
+
 local function answer(S, ctx)
   local ok, code, document = xpcall(function()
     authenticate(S, ctx)
-    local refused = control.fault(ctx)
+    ctx.fault = faulted(S, ctx)
+    local refused = ctx.fault and faults.before(ctx.fault)
     if refused then return refused end
     local first, second = route(S, ctx)
     if type(first) == "table" then return first end
@@ -161,7 +173,8 @@ function server.handle(S, req)
     info = request.parse(req.method, req.target),
     warnings = {},
   }, Context)
-  return add_common(ctx, (answer(S, ctx)))
+  local response = add_common(ctx, (answer(S, ctx)))
+  return ctx.fault and faults.after(S, ctx.fault, response) or response
 end
 
 --- The Status for a body over the limit, which the HTTP server refuses by itself.
