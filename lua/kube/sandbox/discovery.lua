@@ -3,6 +3,7 @@
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local kinds = require "kube.sandbox.kinds"
+local negotiate = require "kube.sandbox.negotiate"
 local status = require "kube.sandbox.status"
 local version = require "kube.sandbox.version"
 
@@ -199,35 +200,35 @@ local function only_get(ctx)
   if ctx.info.method ~= "GET" and ctx.info.method ~= "HEAD" then error(status.method_not_allowed()) end
 end
 
---- Answers a path under /api and /apis that is not of a resource: a response, or a code and a
---- document to write, or nil when there is no such page.
-function discovery.handle(ctx)
+-- The document of a path, a whole response instead, or nil when there is no such page.
+local function find(ctx)
   local registry, path = ctx.S.kinds, ctx.info.path:gsub("/$", "")
   if path == "/api" or path == "/apis" then
     -- The server's own oddity: the list of groups does not look at the method.
     if path == "/api" then only_get(ctx) end
-    if wants_aggregated(ctx.request.header("accept")) then return aggregated_response(ctx, path == "/api") end
-    return 200, path == "/api" and core_versions(ctx) or discovery.groups(registry)
+    if wants_aggregated(ctx.request.header("accept")) then return nil, aggregated_response(ctx, path == "/api") end
+    return path == "/api" and core_versions(ctx) or discovery.groups(registry)
   end
   local of = path:match("^/api/([^/]+)$")
   local group = of and "" or path:match("^/apis/([^/]+)")
   if not group then return nil end
-  if not of then
-    of = path:match("^/apis/[^/]+/([^/]+)$")
-    if not of then
-      local document = discovery.group(registry, group)
-      if document then return 200, document end
-      return nil
-    end
-  end
+  of = of or path:match("^/apis/[^/]+/([^/]+)$")
+  if not of then return discovery.group(registry, group) end
   local document = discovery.resources(registry, group, of)
   if document then
     only_get(ctx)
-    return 200, document
+    return document
   end
   -- A version that a built-in group does not have is a missing resource; other paths are no pages.
   if registry:is_builtin(group) then error(status.no_resource()) end
   return nil
+end
+
+--- Answers a path under /api and /apis that is not of a resource: a response, or nil when there is
+--- no such page.
+function discovery.handle(ctx)
+  local document, response = find(ctx)
+  return response or document and negotiate.response(ctx, 200, document)
 end
 
 --- /version, as the server writes it.
@@ -249,7 +250,7 @@ function discovery.root(ctx)
     end
   end
   table.sort(paths)
-  return 200, object { paths = paths }
+  return negotiate.response(ctx, 200, object { paths = paths })
 end
 
 return discovery
