@@ -1,204 +1,148 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments and wiring.
-#include <stdbool.h>
-#include <stddef.h>
+// Wiring: what the command line asked for is put together and run.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "bind/bind.h"
+#include "bind/bind_server.h"
+#include "options.h"
 #include "script/host.h"
+#include "script/worker.h"
 
-#ifndef MW_VERSION
-#define MW_VERSION "0.0.0"  // the build says which
-#endif
+enum { SANDBOX_OPTIONS_MAX = 8, PATH_BYTES = 4096 };
 
-enum { WORD_MAX = 32 };
+static atomic_int sandbox_code;
 
-static const char usage[] =
-    "Moonwatch runs Kubernetes controllers written in Lua.\n"
-    "\n"
-    "Usage:\n"
-    "  moonwatch run SCRIPT [options]   run a script until it ends\n"
-    "  moonwatch help run               the options of run\n"
-    "  moonwatch version                the version\n";
+// The sandbox asks for the end, on its own thread: the way out is the same as for a signal.
+static void on_sandbox_stop(void *ctx, int code) {
+  (void)ctx;
+  atomic_store(&sandbox_code, code);
+  kill(getpid(), SIGTERM);
+}
 
-static const char usage_run[] =
-    "Usage: moonwatch run SCRIPT [options]\n"
-    "\n"
-    "Runs a Lua script until it ends, fails, or gets SIGINT or SIGTERM.\n"
-    "\n"
-    "  --kubeconfig FILE     default: $KUBECONFIG, ~/.kube/config, then the pod's own account\n"
-    "  --context NAME        default: the kubeconfig's current context\n"
-    "  -n, --namespace NAME  for factories that name none; default: all namespaces\n"
-    "  --log-level LEVEL     error, warn, info (default) or debug\n"
-    "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
-    "  --http1               never use HTTP/2\n"
-    "  --jit                 compile Lua; a runaway loop can then not be stopped\n"
-    "\n"
-    "Exit status: 0 ended or stopped in order, 1 the script failed, 2 wrong arguments,\n"
-    "3 no usable kubeconfig.\n";
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-// Edits between two short words; far apart when either is long.
-static size_t distance(const char *a, const char *b) {
-  size_t n = strlen(a), m = strlen(b);
-  if (n >= WORD_MAX || m >= WORD_MAX) return WORD_MAX;
-  size_t row[WORD_MAX + 1];
-  for (size_t j = 0; j <= m; j++) row[j] = j;
-  for (size_t i = 1; i <= n; i++) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= m; j++) {
-      size_t above = row[j];
-      row[j] = least(least(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-      diagonal = above;
-    }
+// What lua/kube/sandbox/main.lua finds in host.options; `out` has room for SANDBOX_OPTIONS_MAX.
+static size_t sandbox_options(const struct mw_options *o, struct mw_worker_option *out) {
+  size_t n = 0;
+  const struct mw_worker_option texts[] = {
+      {.name = "listen", .text = o->listen},
+      {.name = "token", .text = o->token},
+      {.name = "data", .text = o->data},
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    if (texts[i].text != NULL) out[n++] = texts[i];
+  if (o->has_seed) {
+    out[n++] =
+        (struct mw_worker_option){.name = "seed", .kind = MW_WORKER_NUMBER, .number = o->seed};
   }
-  return row[m];
+  out[n++] = (struct mw_worker_option){.name = "tls", .kind = MW_WORKER_FLAG, .number = o->tls};
+  out[n++] = (struct mw_worker_option){
+      .name = "allow_remote", .kind = MW_WORKER_FLAG, .number = o->allow_remote};
+  out[n++] = (struct mw_worker_option){
+      .name = "apply", .kind = MW_WORKER_LIST, .list = o->apply, .count = o->apply_count};
+  return n;
 }
 
-// Says that `word` is no known `kind`, and which of `known` was perhaps meant.
-static int unknown(const char *kind, const char *word, const char *const *known) {
-  const char *best = NULL;
-  size_t best_distance = 4;
-  for (; *known != NULL; known++) {
-    size_t d = distance(word, *known);
-    if (d >= best_distance) continue;
-    best = *known;
-    best_distance = d;
+// NULL when it did not start; that was said then. `options` must outlive it.
+static struct mw_worker *start_sandbox(const struct mw_options *o,
+                                       struct mw_worker_option *options) {
+  struct mw_worker_config config = {
+      .module = "kube.sandbox.main",
+      .open = mw_bind_server_open,
+      .options = options,
+      .option_count = sandbox_options(o, options),
+      .on_stop = on_sandbox_stop,
+  };
+  struct mw_err err;
+  struct mw_worker *w = mw_worker_start(&config, &err);
+  if (w == NULL) fprintf(stderr, "moonwatch: the sandbox did not start: %s\n", err.message);
+  return w;
+}
+
+static int run(struct mw_options *o) {
+  struct mw_worker_option options[SANDBOX_OPTIONS_MAX];
+  struct mw_worker *sandbox = NULL;
+  if (o->sandbox) {
+    sandbox = start_sandbox(o, options);
+    if (sandbox == NULL) return mw_host_check_leaks(MW_EXIT_SCRIPT);
+    o->host.kubeconfig.text = mw_worker_info(sandbox, "kubeconfig");
   }
-  fprintf(stderr, "moonwatch: unknown %s '%s'", kind, word);
-  if (best != NULL) fprintf(stderr, "; did you mean '%s'?", best);
-  fprintf(stderr, best != NULL ? "\n" : "; see moonwatch --help\n");
-  return MW_EXIT_USAGE;
+  o->host.open = mw_bind_open;
+  int code = mw_host_run(&o->host);
+  if (sandbox != NULL) mw_worker_stop(sandbox);
+  if (code == MW_EXIT_OK) code = atomic_load(&sandbox_code);
+  return mw_host_check_leaks(code);
 }
 
-static int usage_error(const char *problem, const char *word) {
-  fprintf(stderr, "moonwatch: %s%s; see moonwatch help run\n", problem, word);
-  return MW_EXIT_USAGE;
-}
-
-struct arguments {
-  struct mw_host_config host;
-  enum mw_log_level level;
-  enum mw_log_format format;
-};
-
-static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
-static const char *const formats[] = {"auto", "text", "json", NULL};
-
-// The position of word in list, or -1.
-static int position(const char *word, const char *const *list) {
-  for (int i = 0; list[i] != NULL; i++)
-    if (strcmp(word, list[i]) == 0) return i;
-  return -1;
-}
-
-enum option { KUBECONFIG, CONTEXT, NAMESPACE, SHORT_N, LOG_LEVEL, LOG_FORMAT, HTTP1, JIT };
-
-// In the order of enum option; those from HTTP1 on take no value.
-static const char *const options[] = {"--kubeconfig", "--context",   "--namespace",
-                                      "-n",           "--log-level", "--log-format",
-                                      "--http1",      "--jit",       NULL};
-
-// 0, or the exit code.
-static int set_option(struct arguments *a, enum option option, const char *value) {
-  int found;
-  switch (option) {
-    case KUBECONFIG:
-      a->host.kubeconfig.path = value;
-      return 0;
-    case CONTEXT:
-      a->host.kubeconfig.context = value;
-      return 0;
-    case NAMESPACE:
-    case SHORT_N:
-      a->host.ns = value;
-      return 0;
-    case LOG_LEVEL:
-      found = position(value, levels);
-      if (found < 0) return unknown("log level", value, levels);
-      a->level = (enum mw_log_level)found;
-      return 0;
-    case LOG_FORMAT:
-      found = position(value, formats);
-      if (found < 0) return unknown("log format", value, formats);
-      a->format = (enum mw_log_format)found;
-      return 0;
-    case HTTP1:
-      a->host.http1_only = true;
-      return 0;
-    case JIT:
-      a->host.jit = true;
-      return 0;
+// Puts text into the file, which only we may read; a temporary one when path is empty, whose name
+// it then is. 0, or errno.
+static int write_private(char path[PATH_BYTES], const char *text) {
+  static const char suffix[] = ".kubeconfig";
+  bool temporary = path[0] == '\0';
+  if (temporary) {
+    const char *dir = getenv("TMPDIR");
+    snprintf(path, PATH_BYTES, "%s/moonwatch-XXXXXX%s", dir != NULL ? dir : "/tmp", suffix);
   }
-  return 0;
+  int fd = temporary ? mkstemps(path, (int)sizeof suffix - 1)
+                     : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (fd < 0) return errno;
+  FILE *file = fdopen(fd, "w");
+  bool written = fputs(text, file) >= 0;
+  return fclose(file) == 0 && written ? 0 : errno;
 }
 
-// One argument, perhaps with its value in the next; moves *i. 0, or the exit code.
-static int take(struct arguments *a, int argc, char **argv, int *i) {
-  const char *word = argv[*i];
-  if (word[0] != '-' || word[1] == '\0') {
-    if (a->host.script != NULL) return usage_error("one script at a time, not also ", word);
-    a->host.script = word;
-    return 0;
+static int wait_for_signal(const sigset_t *signals) {
+  int number;
+  sigwait(signals, &number);
+  // Another one ends the process at once.
+  pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+  return atomic_load(&sandbox_code);
+}
+
+static int sandbox(const struct mw_options *o) {
+  // Before there are threads, so that all of them leave these to sigwait.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, NULL);
+  struct mw_worker_option options[SANDBOX_OPTIONS_MAX];
+  struct mw_worker *w = start_sandbox(o, options);
+  if (w == NULL) return mw_host_check_leaks(MW_EXIT_SCRIPT);
+  char path[PATH_BYTES];
+  snprintf(path, sizeof path, "%s", o->kubeconfig_out != NULL ? o->kubeconfig_out : "");
+  int code = MW_EXIT_SCRIPT;
+  int rc = write_private(path, mw_worker_info(w, "kubeconfig"));
+  if (rc != 0) {
+    fprintf(stderr, "moonwatch: cannot write %s: %s\n", path, strerror(rc));
+  } else {
+    printf("The sandbox serves %s\n", mw_worker_info(w, "url"));
+    printf("Its kubeconfig is %s\n", path);
+    printf("Try: kubectl --kubeconfig %s get namespaces\n", path);
+    fflush(stdout);
+    code = wait_for_signal(&signals);
   }
-  char name[WORD_MAX];
-  const char *value = strchr(word, '=');
-  size_t length = value != NULL ? (size_t)(value - word) : strlen(word);
-  snprintf(name, sizeof name, "%.*s", (int)least(length, WORD_MAX), word);
-  int option = position(name, options);
-  if (option < 0) return unknown("option", name, options);
-  bool wants_value = option < HTTP1;
-  if (!wants_value && value != NULL) return usage_error("no value belongs to ", name);
-  if (wants_value && value == NULL && *i + 1 >= argc)
-    return usage_error("a value is missing after ", name);
-  if (wants_value) value = value != NULL ? value + 1 : argv[++*i];
-  return set_option(a, (enum option)option, value);
-}
-
-static int run(int argc, char **argv) {
-  struct arguments a = {.host = {.open = mw_bind_open}, .level = MW_LOG_INFO};
-  for (int i = 0; i < argc; i++) {
-    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-      fputs(usage_run, stdout);
-      return MW_EXIT_OK;
-    }
-    int code = take(&a, argc, argv, &i);
-    if (code != 0) return code;
-  }
-  if (a.host.script == NULL) return usage_error("which script?", "");
-  mw_alloc_setup();
-  mw_log_setup(a.level, a.format);
-  return mw_host_run(&a.host);
-}
-
-static int help(int argc, char **argv) {
-  static const char *const topics[] = {"run", NULL};
-  if (argc > 0 && position(argv[0], topics) < 0) return unknown("command", argv[0], topics);
-  fputs(argc > 0 ? usage_run : usage, stdout);
-  return MW_EXIT_OK;
-}
-
-static int version(int argc, char **argv) {
-  (void)argc;
-  (void)argv;
-  printf("moonwatch %s\n", MW_VERSION);
-  return MW_EXIT_OK;
+  mw_worker_stop(w);
+  if (o->kubeconfig_out == NULL) unlink(path);
+  return mw_host_check_leaks(code);
 }
 
 int main(int argc, char **argv) {
-  static const char *const commands[] = {"run",       "help", "version", "--help",
-                                         "--version", "-h",   NULL};
-  static int (*const functions[])(int, char **) = {run, help, version, help, version, help};
-  if (argc < 2) {
-    fputs(usage, stderr);
-    return MW_EXIT_USAGE;
+  struct mw_options o;
+  mw_options_read(&o, argc, argv);
+  int code = o.code;
+  if (o.command != MW_COMMAND_NONE) {
+    mw_alloc_setup();
+    mw_log_setup(o.level, o.format);
+    code = o.command == MW_COMMAND_RUN ? run(&o) : sandbox(&o);
   }
-  int command = position(argv[1], commands);
-  if (command < 0) return unknown(argv[1][0] == '-' ? "option" : "command", argv[1], commands);
-  return functions[command](argc - 2, argv + 2);
+  mw_options_deinit(&o);
+  return code;
 }

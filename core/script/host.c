@@ -161,7 +161,7 @@ static void settle(struct mw_host *h) {
   mw_loop_turn(h->script, 0);
 }
 
-static int check_leaks(int code) {
+int mw_host_check_leaks(int code) {
   const char *wanted = getenv("MOONWATCH_LEAK_CHECK");
   if (wanted == NULL || strcmp(wanted, "1") != 0) return code;
   bool any = false;
@@ -221,7 +221,7 @@ int mw_host_run(const struct mw_host_config *config) {
   mw_loop_free(h->script);
   int code = h->code;
   mw_free(h);
-  return check_leaks(code);
+  return code;
 }
 
 struct mw_factory *mw_host_factory(struct mw_host *h) {

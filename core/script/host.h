@@ -35,6 +35,9 @@ enum {
 // Runs a script until it ends, fails, or SIGINT/SIGTERM; returns the exit code. A second signal
 // ends the process at once.
 int mw_host_run(const struct mw_host_config *config);
+// At the very end: MW_EXIT_LEAK when MOONWATCH_LEAK_CHECK=1 and something is still alive, which it
+// then names; else code.
+int mw_host_check_leaks(int code);
 
 // For the bindings.
 struct mw_factory *mw_host_factory(struct mw_host *h);

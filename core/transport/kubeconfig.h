@@ -59,6 +59,7 @@ struct mw_kubeconfig {
 struct mw_kubeconfig_source {
   const char *path;     // --kubeconfig; NULL: $KUBECONFIG, then ~/.kube/config, then in-cluster
   const char *context;  // --context; NULL: current-context
+  const char *text;     // the kubeconfig itself, in place of files; NULL: none
 };
 
 // Loads and checks. NULL on failure; err names the file, the line or the entry, and what to do.

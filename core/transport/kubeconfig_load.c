@@ -185,6 +185,10 @@ static struct mw_kubeconfig *none_found(struct mw_err *err) {
 
 struct mw_kubeconfig *mw_kubeconfig_load(const struct mw_kubeconfig_source *source,
                                          struct mw_err *err) {
+  if (source->text != NULL) {
+    return mw_kubeconfig_parse(source->text, strlen(source->text), source->context, "the sandbox",
+                               NULL, err);
+  }
   struct files f;
   files_init(&f);
   struct mw_kubeconfig *k = NULL;

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#ifndef MW_VERSION
+#define MW_VERSION "0.0.0"  // the build says which
+#endif
+
+enum { WORD_MAX = 32, ADDRESS_MAX = 64 };
+
+static const double seed_max = 9007199254740992;
+
+static const char usage[] =
+    "Moonwatch runs Kubernetes controllers written in Lua.\n"
+    "\n"
+    "Usage:\n"
+    "  moonwatch run SCRIPT [options]   run a script until it ends\n"
+    "  moonwatch sandbox [options]      serve a Kubernetes API without a cluster\n"
+    "  moonwatch help COMMAND           the options of run or sandbox\n"
+    "  moonwatch version                the version\n";
+
+static const char usage_run[] =
+    "Usage: moonwatch run SCRIPT [options]\n"
+    "\n"
+    "Runs a Lua script until it ends, fails, or gets SIGINT or SIGTERM.\n"
+    "\n"
+    "  --kubeconfig FILE     default: $KUBECONFIG, ~/.kube/config, then the pod's own account\n"
+    "  --context NAME        default: the kubeconfig's current context\n"
+    "  -n, --namespace NAME  for factories that name none; default: all namespaces\n"
+    "  --sandbox             no cluster: start a sandbox, run against it, end with it\n"
+    "  --apply PATH          with --sandbox: a manifest, or a directory of them; may be repeated\n"
+    "  --log-level LEVEL     error, warn, info (default) or debug\n"
+    "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
+    "  --http1               never use HTTP/2\n"
+    "  --jit                 compile Lua; a runaway loop can then not be stopped\n"
+    "\n"
+    "Exit status: 0 ended or stopped in order, 1 the script failed or the sandbox did not start,\n"
+    "2 wrong arguments, 3 no usable kubeconfig.\n";
+
+static const char usage_sandbox[] =
+    "Usage: moonwatch sandbox [options]\n"
+    "\n"
+    "Serves a Kubernetes API without a cluster until it gets SIGINT or SIGTERM. Objects are in\n"
+    "memory; nothing runs them.\n"
+    "\n"
+    "  --listen ADDRESS:PORT   default: 127.0.0.1:0, which takes any free port\n"
+    "  --allow-remote          let --listen be an address that others can reach\n"
+    "  --tls                   serve HTTPS with a certificate made on the spot\n"
+    "  --token TOKEN           what clients must present; default: a random one\n"
+    "  --kubeconfig-out FILE   where clients find all that; default: a temporary file\n"
+    "  --apply PATH...         manifests, or directories of them, to begin with\n"
+    "  --data FILE             keep the objects in this file\n"
+    "  --seed NUMBER           make names and identities the same every time\n"
+    "  --log-level LEVEL       error, warn, info (default) or debug\n"
+    "  --log-format FORMAT     text, json or auto (default: text on a terminal, else json)\n"
+    "\n"
+    "Exit status: 0 stopped in order, 1 it did not start, 2 wrong arguments.\n";
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+// Edits between two short words; far apart when either is long.
+static size_t distance(const char *a, const char *b) {
+  size_t n = strlen(a), m = strlen(b);
+  if (n >= WORD_MAX || m >= WORD_MAX) return WORD_MAX;
+  size_t row[WORD_MAX + 1];
+  for (size_t j = 0; j <= m; j++) row[j] = j;
+  for (size_t i = 1; i <= n; i++) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= m; j++) {
+      size_t above = row[j];
+      row[j] = least(least(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+      diagonal = above;
+    }
+  }
+  return row[m];
+}
+
+// The position of word in list, or -1.
+static int position(const char *word, const char *const *list) {
+  for (int i = 0; list[i] != NULL; i++)
+    if (strcmp(word, list[i]) == 0) return i;
+  return -1;
+}
+
+// Says that `word` is no known `kind`, and which of `known` was perhaps meant.
+static int unknown(const char *kind, const char *word, const char *const *known) {
+  const char *best = NULL;
+  size_t best_distance = 4;
+  for (; *known != NULL; known++) {
+    size_t d = distance(word, *known);
+    if (d >= best_distance) continue;
+    best = *known;
+    best_distance = d;
+  }
+  fprintf(stderr, "moonwatch: unknown %s '%s'", kind, word);
+  if (best != NULL) fprintf(stderr, "; did you mean '%s'?", best);
+  fprintf(stderr, best != NULL ? "\n" : "; see moonwatch --help\n");
+  return MW_EXIT_USAGE;
+}
+
+static int usage_error(const struct mw_options *o, const char *problem, const char *word) {
+  const char *topic = o->command == MW_COMMAND_SANDBOX ? "sandbox" : "run";
+  fprintf(stderr, "moonwatch: %s%s; see moonwatch help %s\n", problem, word, topic);
+  return MW_EXIT_USAGE;
+}
+
+static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
+static const char *const formats[] = {"auto", "text", "json", NULL};
+
+static int set_seed(struct mw_options *o, const char *value) {
+  char *end;
+  o->seed = strtod(value, &end);
+  o->has_seed = true;
+  bool whole = end != value && *end == '\0' && o->seed >= 0 && o->seed <= seed_max &&
+               o->seed == (double)(unsigned long long)o->seed;
+  return whole ? 0 : usage_error(o, "--seed takes a whole number, not ", value);
+}
+
+static int set_level(struct mw_options *o, const char *value) {
+  int found = position(value, levels);
+  if (found < 0) return unknown("log level", value, levels);
+  o->level = (enum mw_log_level)found;
+  return 0;
+}
+
+static int set_format(struct mw_options *o, const char *value) {
+  int found = position(value, formats);
+  if (found < 0) return unknown("log format", value, formats);
+  o->format = (enum mw_log_format)found;
+  return 0;
+}
+
+static int add_apply(struct mw_options *o, const char *path) {
+  o->apply = mw_xrealloc(o->apply, (o->apply_count + 1) * sizeof *o->apply);
+  o->apply[o->apply_count++] = path;
+  return 0;
+}
+
+// An option sets a string or a flag of struct mw_options, or has a function of its own.
+enum kind { TEXT = 0, FLAG, CALL };
+
+static const struct known {
+  const char *name;
+  unsigned commands;
+  enum kind kind;
+  size_t offset;                                        // TEXT, FLAG
+  int (*set)(struct mw_options *o, const char *value);  // CALL: 0, or the exit code
+} known[] = {
+#define RUN MW_COMMAND_RUN
+#define SANDBOX MW_COMMAND_SANDBOX
+#define FIELD(name) offsetof(struct mw_options, name)
+    {"--kubeconfig", RUN, TEXT, FIELD(host.kubeconfig.path), NULL},
+    {"--context", RUN, TEXT, FIELD(host.kubeconfig.context), NULL},
+    {"--namespace", RUN, TEXT, FIELD(host.ns), NULL},
+    {"-n", RUN, TEXT, FIELD(host.ns), NULL},
+    {"--sandbox", RUN, FLAG, FIELD(sandbox), NULL},
+    {"--http1", RUN, FLAG, FIELD(host.http1_only), NULL},
+    {"--jit", RUN, FLAG, FIELD(host.jit), NULL},
+    {"--apply", RUN | SANDBOX, CALL, 0, add_apply},
+    {"--log-level", RUN | SANDBOX, CALL, 0, set_level},
+    {"--log-format", RUN | SANDBOX, CALL, 0, set_format},
+    {"--listen", SANDBOX, TEXT, FIELD(listen), NULL},
+    {"--allow-remote", SANDBOX, FLAG, FIELD(allow_remote), NULL},
+    {"--tls", SANDBOX, FLAG, FIELD(tls), NULL},
+    {"--token", SANDBOX, TEXT, FIELD(token), NULL},
+    {"--kubeconfig-out", SANDBOX, TEXT, FIELD(kubeconfig_out), NULL},
+    {"--data", SANDBOX, TEXT, FIELD(data), NULL},
+    {"--seed", SANDBOX, CALL, 0, set_seed},
+#undef FIELD
+#undef SANDBOX
+#undef RUN
+};
+
+enum { KNOWN = sizeof known / sizeof known[0] };
+
+static int unknown_option(const struct mw_options *o, const char *name) {
+  const char *names[KNOWN + 1];
+  size_t n = 0;
+  for (size_t i = 0; i < KNOWN; i++)
+    if ((known[i].commands & o->command) != 0) names[n++] = known[i].name;
+  names[n] = NULL;
+  return unknown("option", name, names);
+}
+
+static const struct known *find_option(const struct mw_options *o, const char *name) {
+  for (size_t i = 0; i < KNOWN; i++) {
+    bool ours = (known[i].commands & o->command) != 0;
+    if (ours && strcmp(name, known[i].name) == 0) return &known[i];
+  }
+  return NULL;
+}
+
+// A word that is no option.
+static int take_word(struct mw_options *o, const char *word) {
+  if (o->command == MW_COMMAND_SANDBOX) {
+    if (o->apply_count > 0) return add_apply(o, word);
+    return usage_error(o, "what is to be done with ", word);
+  }
+  if (o->host.script != NULL) return usage_error(o, "one script at a time, not also ", word);
+  o->host.script = word;
+  return 0;
+}
+
+// One argument, perhaps with its value in the next; moves *i. 0, or the exit code.
+static int take(struct mw_options *o, int argc, char **argv, int *i) {
+  const char *word = argv[*i];
+  if (word[0] != '-' || word[1] == '\0') return take_word(o, word);
+  char name[WORD_MAX];
+  const char *value = strchr(word, '=');
+  size_t length = value != NULL ? (size_t)(value - word) : strlen(word);
+  snprintf(name, sizeof name, "%.*s", (int)least(length, WORD_MAX), word);
+  const struct known *k = find_option(o, name);
+  if (k == NULL) return unknown_option(o, name);
+  void *field = (char *)o + k->offset;
+  if (k->kind == FLAG) {
+    if (value != NULL) return usage_error(o, "no value belongs to ", name);
+    *(bool *)field = true;
+    return 0;
+  }
+  if (value == NULL && *i + 1 >= argc) return usage_error(o, "a value is missing after ", name);
+  value = value != NULL ? value + 1 : argv[++*i];
+  if (k->kind == CALL) return k->set(o, value);
+  *(const char **)field = value;
+  return 0;
+}
+
+// Whether ADDRESS:PORT (or [ADDRESS]:PORT) begins with an address that only this machine reaches.
+static bool is_loopback(const char *listen) {
+  const char *colon = strrchr(listen, ':');
+  size_t n = colon != NULL ? (size_t)(colon - listen) : strlen(listen);
+  bool bracketed = n >= 2 && listen[0] == '[' && listen[n - 1] == ']';
+  char address[ADDRESS_MAX];
+  snprintf(address, sizeof address, "%.*s", (int)least(bracketed ? n - 2 : n, ADDRESS_MAX),
+           listen + (bracketed ? 1 : 0));
+  struct in_addr v4;
+  struct in6_addr v6;
+  if (inet_pton(AF_INET, address, &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+// What only the whole can tell. 0, or the exit code.
+static int check(const struct mw_options *o) {
+  if (o->command == MW_COMMAND_SANDBOX) {
+    if (o->listen == NULL || o->allow_remote || is_loopback(o->listen)) return 0;
+    fprintf(stderr,
+            "moonwatch: whoever reaches %s owns the sandbox: listen on 127.0.0.1 or [::1], or add "
+            "--allow-remote\n",
+            o->listen);
+    return MW_EXIT_USAGE;
+  }
+  if (o->host.script == NULL) return usage_error(o, "which script?", "");
+  if (!o->sandbox && o->apply_count > 0) return usage_error(o, "--apply belongs to --sandbox", "");
+  bool other = o->host.kubeconfig.path != NULL || o->host.kubeconfig.context != NULL;
+  if (o->sandbox && other) {
+    return usage_error(o, "--sandbox is the cluster: no --kubeconfig and no --context", "");
+  }
+  return 0;
+}
+
+static bool is_help(const char *word) {
+  return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static int print(const char *text) {
+  fputs(text, stdout);
+  return MW_EXIT_OK;
+}
+
+// The arguments behind `run` or `sandbox`. 0 with the command still set: go ahead.
+static int read_command(struct mw_options *o, int argc, char **argv) {
+  for (int i = 0; i < argc; i++) {
+    if (is_help(argv[i])) {
+      int code = print(o->command == MW_COMMAND_SANDBOX ? usage_sandbox : usage_run);
+      o->command = MW_COMMAND_NONE;
+      return code;
+    }
+    int code = take(o, argc, argv, &i);
+    if (code != 0) return code;
+  }
+  return check(o);
+}
+
+static int help(int argc, char **argv) {
+  static const char *const topics[] = {"run", "sandbox", NULL};
+  static const char *const texts[] = {usage_run, usage_sandbox};
+  if (argc == 0) return print(usage);
+  int topic = position(argv[0], topics);
+  return topic >= 0 ? print(texts[topic]) : unknown("command", argv[0], topics);
+}
+
+static int version(void) {
+  printf("moonwatch %s\n", MW_VERSION);
+  return MW_EXIT_OK;
+}
+
+void mw_options_read(struct mw_options *o, int argc, char **argv) {
+  static const char *const words[] = {"run",    "sandbox",   "help", "version",
+                                      "--help", "--version", "-h",   NULL};
+  *o = (struct mw_options){.level = MW_LOG_INFO};
+  int word = argc >= 2 ? position(argv[1], words) : -1;
+  if (argc < 2) {
+    fputs(usage, stderr);
+    o->code = MW_EXIT_USAGE;
+  } else if (word < 0) {
+    o->code = unknown(argv[1][0] == '-' ? "option" : "command", argv[1], words);
+  } else if (word <= 1) {
+    o->command = word == 0 ? MW_COMMAND_RUN : MW_COMMAND_SANDBOX;
+    o->code = read_command(o, argc - 2, argv + 2);
+    if (o->code != 0) o->command = MW_COMMAND_NONE;
+  } else {
+    bool asks_version = word == 3 || word == 5;
+    o->code = asks_version ? version() : help(argc - 2, argv + 2);
+  }
+}
+
+void mw_options_deinit(struct mw_options *o) {
+  mw_free(o->apply);
+  o->apply = NULL;
+}
