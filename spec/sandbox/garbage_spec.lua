@@ -6,8 +6,8 @@ local CM = "/api/v1/namespaces/default/configmaps"
 local function owned_by(owner, options)
   options = options or {}
   return {
-    apiVersion = owner.apiVersion, kind = owner.kind, name = owner.metadata.name, uid = options.uid or owner.metadata.uid,
-    blockOwnerDeletion = options.block, controller = options.controller,
+    apiVersion = owner.apiVersion, kind = owner.kind, name = owner.metadata.name,
+    uid = options.uid or owner.metadata.uid, blockOwnerDeletion = options.block, controller = options.controller,
   }
 end
 
@@ -53,7 +53,8 @@ describe("the sandbox's garbage collector", function()
 
   it("counts an owner in another namespace as absent", function()
     box:create("/api/v1/namespaces", { metadata = { name = "far" } })
-    box:post("/api/v1/namespaces/far/configmaps", { metadata = { name = "child", ownerReferences = { owned_by(owner) } } })
+    box:post("/api/v1/namespaces/far/configmaps",
+      { metadata = { name = "child", ownerReferences = { owned_by(owner) } } })
     assert.are.equal(404, (box:get("/api/v1/namespaces/far/configmaps/child")))
   end)
 
@@ -151,7 +152,8 @@ describe("a namespace of the sandbox", function()
     it("cannot be deleted when it is " .. name, function()
       local code, document = box:delete("/api/v1/namespaces/" .. name)
       assert.are.equal(403, code)
-      assert.are.equal(('namespaces "%s" is forbidden: this namespace may not be deleted'):format(name), document.message)
+      assert.are.equal(('namespaces "%s" is forbidden: this namespace may not be deleted'):format(name),
+        document.message)
     end)
   end
 

@@ -1,0 +1,149 @@
+-- What no cluster offers: faults, forgotten history, held watches, a clock and ids that can be set.
+local rig = require "spec.support.sandbox_rig"
+
+local CM = "/api/v1/namespaces/default/configmaps"
+
+describe("the sandbox's control", function()
+  local box
+  before_each(function() box = rig.new { seed = 7 } end)
+
+  local function control(method, name, body)
+    local code, document = box:request(method, "/sandbox/v1/" .. name, body)
+    assert.is_truthy(code < 300, tostring(document.message))
+    return document
+  end
+
+  local function since_now() return CM .. "?watch=1&resourceVersion=" .. box.S.store.revision end
+
+  it("refuses the nth request of a kind and a verb with the status that was asked for", function()
+    control("POST", "faults", { verb = "create", resource = "configmaps", nth = 2, status = 429, retry_after = 3 })
+    assert.are.equal(201, (box:post(CM, { metadata = { name = "a" } })))
+    local code, document, response = box:post(CM, { metadata = { name = "b" } })
+    assert.are.equal(429, code)
+    assert.are.equal("TooManyRequests", document.reason)
+    assert.are.equal(3, document.details.retryAfterSeconds)
+    local header
+    for _, pair in ipairs(response.headers) do header = pair[1] == "Retry-After" and pair[2] or header end
+    assert.are.equal("3", header)
+    assert.are.equal(201, (box:post(CM, { metadata = { name = "b" } })))
+  end)
+
+  it("refuses as many as were asked for, and all of them for count 0", function()
+    control("POST", "faults", { verb = "get", count = 2, status = 503 })
+    assert.are.equal(503, (box:get(CM .. "/x")))
+    assert.are.equal(503, (box:get(CM .. "/x")))
+    assert.are.equal(404, (box:get(CM .. "/x")))
+    local fault = control("POST", "faults", { verb = "get", count = 0, status = 500 })
+    for _ = 1, 5 do assert.are.equal(500, (box:get(CM .. "/x"))) end
+    control("DELETE", "faults/" .. fault.id)
+    assert.are.equal(404, (box:get(CM .. "/x")))
+  end)
+
+  it("leaves other resources, names and the sandbox's own controllers alone", function()
+    control("POST", "faults", { resource = "secrets", status = 500, count = 0 })
+    control("POST", "faults", { resource = "configmaps", name = "bad", status = 500, count = 0 })
+    assert.are.equal(404, (box:get(CM .. "/good")))
+    assert.are.equal(500, (box:get(CM .. "/bad")))
+    control("POST", "faults", { verb = "create", resource = "serviceaccounts", status = 500, count = 0 })
+    box:create("/api/v1/namespaces", { metadata = { name = "a" } })
+    assert.are.equal(200, (box:get("/api/v1/namespaces/a/serviceaccounts/default")))
+  end)
+
+  it("delays an answer and cuts a connection", function()
+    control("POST", "faults", { verb = "list", delay = 2.5 })
+    local _, _, response = box:get(CM)
+    assert.are.equal(2.5, response.delay)
+    control("POST", "faults", { verb = "list", cut = true })
+    _, _, response = box:get(CM)
+    assert.is_true(response.reset)
+  end)
+
+  it("cuts a watch after so many events", function()
+    control("POST", "faults", { verb = "watch", cut_after = 2 })
+    local events = box:watch(since_now())
+    for _, name in ipairs { "a", "b", "c" } do box:create(CM, { metadata = { name = name } }) end
+    box:settle()
+    assert.are.equal("ADDED a, ADDED b", rig.summary(events))
+    assert.are.equal("reset", events.over)
+  end)
+
+  it("forgets history: watches and exact lists from the past are told 410", function()
+    local old = box.S.store.revision
+    box:create(CM, { metadata = { name = "a" } })
+    control("POST", "expire")
+    local events = box:watch(CM .. "?watch=1&resourceVersion=" .. old)
+    assert.are.equal("ERROR", events[1].type)
+    assert.are.equal(410, events[1].object.code)
+    assert.are.equal("finished", events.over)
+    assert.are.equal(410, (box:get(CM .. "?resourceVersionMatch=Exact&resourceVersion=" .. old)))
+  end)
+
+  it("holds events of watches back, and lets them go one by one", function()
+    local events = box:watch(since_now())
+    control("POST", "watches", { action = "pause" })
+    for _, name in ipairs { "a", "b", "c" } do box:create(CM, { metadata = { name = name } }) end
+    assert.are.equal("", rig.summary(events))
+    control("POST", "watches", { action = "step" })
+    assert.are.equal("ADDED a", rig.summary(events))
+    control("POST", "watches", { action = "resume" })
+    assert.are.equal("ADDED a, ADDED b, ADDED c", rig.summary(events))
+  end)
+
+  it("stops the clock and moves it on: events of the past hour go when it is over", function()
+    control("POST", "clock", { freeze = 1000 })
+    local created = box:create("/api/v1/namespaces/default/events", { metadata = { name = "e" }, type = "Normal",
+      involvedObject = { kind = "Pod", namespace = "default", name = "p" } })
+    assert.are.equal("1970-01-01T00:16:40Z", created.metadata.creationTimestamp)
+    control("POST", "clock", { advance = 3599 })
+    assert.are.equal(200, (box:get("/api/v1/namespaces/default/events/e")))
+    control("POST", "clock", { advance = 2 })
+    assert.are.equal(404, (box:get("/api/v1/namespaces/default/events/e")))
+    assert.are.equal(4601, control("GET", "clock").now)
+    assert.is_false(control("POST", "clock", { thaw = true }).frozen)
+  end)
+
+  it("gives the same uids and suffixes for the same seed", function()
+    local function made()
+      control("POST", "seed", { seed = 42 })
+      local document = box:create(CM, { metadata = { generateName = "gen-" } })
+      box:delete(CM .. "/" .. document.metadata.name)
+      return document.metadata.name .. " " .. document.metadata.uid
+    end
+    assert.are.equal(made(), made())
+    assert.is_truthy(made():find("^gen%-[bcdfghjklmnpqrstvwxz2456789]+ %x+%-%x+%-4%x+%-[89ab]%x+%-%x+$"))
+  end)
+
+  it("goes back to a snapshot, and ends the watches that knew what came after", function()
+    box:create(CM, { metadata = { name = "a" } })
+    local snapshot = control("GET", "snapshot")
+    box:create(CM, { metadata = { name = "b" } })
+    local events = box:watch(since_now())
+    control("PUT", "snapshot", snapshot)
+    assert.is_truthy(events.over)
+    assert.are.equal(200, (box:get(CM .. "/a")))
+    assert.are.equal(404, (box:get(CM .. "/b")))
+  end)
+
+  for _, case in ipairs {
+    { "POST", "faults", { verb = "get" }, "a fault needs one of" },
+    { "POST", "faults", { stauts = 500 }, "unknown field 'stauts'" },
+    { "POST", "faults", { status = 200 }, "must be one of a failure" },
+    { "POST", "faults", { status = "500" }, "'status' must be a number" },
+    { "DELETE", "faults/77", nil, "there is no fault 77" },
+    { "POST", "watches", { action = "stop" }, "'action' must be pause, step, resume or cut" },
+    { "POST", "clock", { advance = 1 }, "only a frozen clock can be advanced" },
+    { "PUT", "snapshot", "[]", "must be a snapshot" },
+    { "POST", "seed", "{bad", "the body must be a JSON object" },
+  } do
+    it(("answers %s %s that is wrong with one sentence: %s"):format(case[1], case[2], case[4]), function()
+      local code, document = box:request(case[1], "/sandbox/v1/" .. case[2], case[3])
+      assert.are.equal(400, code)
+      assert.is_truthy(document.message:find(case[4], 1, true), document.message)
+    end)
+  end
+
+  it("takes nothing from whoever has no token", function()
+    local code = box:request("POST", "/sandbox/v1/expire", nil, { authorization = "Bearer wrong" })
+    assert.are.equal(401, code)
+  end)
+end)
