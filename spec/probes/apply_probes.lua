@@ -77,13 +77,14 @@ return {
     end
     p:patch("apply", managed(path, one), deployment(samples.container "first"))
     local second = samples.container "second"
-    p:patch("apply", managed(path, two, true), { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = name },
-      spec = { template = { spec = { containers = { second } } } } })
+    local function partly(spec, force)
+      p:patch("apply", managed(path, two, force), { apiVersion = "apps/v1", kind = "Deployment",
+        metadata = { name = name }, spec = spec })
+    end
+    partly({ template = { spec = { containers = { second } } } }, true)
     second.env = { { name = "A", value = "1" } }
-    p:patch("apply", managed(path, two), { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = name },
-      spec = { template = { spec = { containers = { second } } } } })
-    p:patch("apply", managed(path, two), { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = name },
-      spec = { replicas = 2 } })
+    partly { template = { spec = { containers = { second } } } }
+    partly { replicas = 2 }
     p:patch("apply", managed(path, one), deployment(samples.container("first", "example.com/new:2")))
   end },
   { name = "sets and whole lists", run = function(p)

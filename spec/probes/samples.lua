@@ -38,6 +38,23 @@ function samples.owner(kind, object, more)
   return merged({ apiVersion = version, kind = kind, name = object.metadata.name, uid = object.metadata.uid }, more)
 end
 
+--- For `pick`: the causes of a refusal sorted, in the message too. Where a schema is checked, the
+--- order of what is wrong is luck.
+function samples.sorted_causes(v)
+  local causes = json.get(v, "details", "causes")
+  local head = type(v.message) == "string" and v.message:match("^(.- is invalid: )%[.*%]$")
+  if not head or not causes then return v end
+  local function text(cause) return ("%s: %s"):format(cause.field, cause.message) end
+  table.sort(causes, function(a, b) return text(a) < text(b) end)
+  local texts, length = {}, #head + 2
+  for i, cause in ipairs(causes) do
+    texts[i] = text(cause)
+    length = length + #texts[i] + (i > 1 and 2 or 0)
+  end
+  if length == #v.message then v.message = head .. "[" .. table.concat(texts, ", ") .. "]" end
+  return v
+end
+
 local spec_schema = {
   type = "object",
   required = { "size" },
@@ -64,13 +81,15 @@ local status_schema = { type = "object", properties = { replicas = { type = "int
 
 --- The definition of a custom resource with most of what a definition can say.
 function samples.definition(group, plural, kind, version)
+  -- A copy, because probes break it.
+  local schema = json.decode(json.encode { type = "object",
+    properties = { spec = spec_schema, status = status_schema } })
   return { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
     metadata = { name = plural .. "." .. group },
     spec = { group = group, scope = "Namespaced",
       names = { plural = plural, kind = kind, shortNames = { plural .. "sh" } },
       versions = { merged({ name = "v1", served = true, storage = true,
-        schema = { openAPIV3Schema = { type = "object",
-          properties = { spec = spec_schema, status = status_schema } } },
+        schema = { openAPIV3Schema = schema },
         subresources = { status = json.object {}, scale = { specReplicasPath = ".spec.replicas",
           statusReplicasPath = ".status.replicas", labelSelectorPath = ".status.selector" } },
         selectableFields = { { jsonPath = ".spec.color" } },

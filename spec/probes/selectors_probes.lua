@@ -19,7 +19,9 @@ local function fields(name, path, list, prepare)
   return { name = name, run = function(p)
     local full = path(p)
     if prepare then prepare(p, full) end
-    for _, text in ipairs(list) do try(p, full, "fieldSelector", (text:gsub("@(%w+)", function(l) return p:name(l) end))) end
+    for _, text in ipairs(list) do
+      try(p, full, "fieldSelector", (text:gsub("@(%w+)", function(label) return p:name(label) end)))
+    end
   end }
 end
 
@@ -31,9 +33,9 @@ return {
     p:setup("POST", path, samples.secret(p:name "b", { labels = { [key] = "y", n = "7" } }))
     p:setup("POST", path, samples.secret(p:name "c", { labels = { [key] = "", ["example.com/z"] = "1" } }))
     p:setup("POST", path, samples.secret(p:name "d"))
-    for _, text in ipairs { "K=x", "K==x", "K = x", "K!=x", "K in (x,y)", "K in (x, y)", "K notin (x)", "K", "!K", "! K",
-      "K=", "K in ()", "K notin (x,y),K", "n>5", "n<6", "n>4,n<6", "example.com/z", "example.com/z=1", "", " ", "K=x,",
-      ",", "K=x,K=y", "K in (x", "=x", "K=x y", "K>abc", "K=x=y", "!K=x", "K in x", "bad key=1", "K!x", "/a=b",
+    for _, text in ipairs { "K=x", "K==x", "K = x", "K!=x", "K in (x,y)", "K in (x, y)", "K notin (x)", "K", "!K",
+      "! K", "K=", "K in ()", "K notin (x,y),K", "n>5", "n<6", "n>4,n<6", "example.com/z", "example.com/z=1", "", " ",
+      "K=x,", ",", "K=x,K=y", "K in (x", "=x", "K=x y", "K>abc", "K=x=y", "!K=x", "K in x", "bad key=1", "K!x", "/a=b",
       "K=" .. ("v"):rep(64), "a/b/c=d", "K in (,x)", "K in (x,)", "K===x", "()", "K in", "K notin", "!", "K=!" } do
       try(p, path, "labelSelector", (text:gsub("K", key)))
     end

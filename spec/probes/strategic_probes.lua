@@ -26,7 +26,8 @@ return {
     patch(pod_patch { containers = { { name = "second", image = "example.com/new:2" } } })
     patch(pod_patch { containers = { container "third" } })
     patch(pod_patch { containers = { { name = "first", ["$patch"] = "delete" } } })
-    patch(pod_patch { containers = { { name = "third", env = { { name = "A", value = "1" }, { name = "B", value = "2" } } } } })
+    patch(pod_patch { containers = { { name = "third", env = { { name = "A", value = "1" },
+      { name = "B", value = "2" } } } } })
     patch(pod_patch { containers = { { name = "third", env = { { name = "A", value = "3" } } } } })
     patch(pod_patch { containers = { { name = "third", env = { { name = "B", ["$patch"] = "delete" } } } } })
     patch(pod_patch { containers = { { name = "third", env = json.null } } })

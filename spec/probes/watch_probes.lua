@@ -88,7 +88,9 @@ return {
     local watch = p:watch(path .. "?labelSelector=" .. key .. "%3Don&resourceVersion=" .. start)
     make(p, "a")
     local item = path .. "/" .. p:name "a"
-    local function label(value) p:patch("merge", item, { metadata = { labels = { [key] = value } } }, { quiet = true }) end
+    local function label(value)
+      p:patch("merge", item, { metadata = { labels = { [key] = value } } }, { quiet = true })
+    end
     label "on"
     p:patch("merge", item, { metadata = { annotations = { note = "x" } } }, { quiet = true })
     label "off"
