@@ -45,4 +45,22 @@ function gotext.text(value)
   return ("%%!s(%s=%s)"):format(gotext.type(value), gotext.value(value))
 end
 
+-- A value in the form of %#v, as Go source writes it.
+local function source(value)
+  if value == json.null then return "interface {}(nil)" end
+  if type(value) == "string" then return '"' .. value:gsub('[\\"]', "\\%0") .. '"' end
+  if type(value) ~= "table" then return gotext.value(value) end
+  local parts = {}
+  if json.is_array(value) then
+    for i, v in ipairs(value) do parts[i] = source(v) end
+  else
+    for k, v in pairs(value) do parts[#parts + 1] = source(k) .. ":" .. source(v) end
+    table.sort(parts)
+  end
+  return gotext.type(value) .. "{" .. table.concat(parts, ", ") .. "}"
+end
+
+--- A value as it shows inside the wrapper that server-side apply puts around it.
+function gotext.wrapped(value) return "&value.valueUnstructured{Value:" .. source(value) .. "}" end
+
 return gotext
