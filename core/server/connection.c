@@ -7,9 +7,6 @@
 //
 // Deadlines are absolute, so that a byte now and then buys no time. When one passes, the loop looks
 // at its sockets once more: a server that was busy must not blame its clients.
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -17,6 +14,7 @@
 
 enum {
   LINGER_MS = 1000,
+  OVERDUE_MS = 20,
   KEEPALIVE_SECONDS = 30,
   FRAMING_FACTOR = 8  // chunk sizes and line ends per byte of body, at the most
 };
@@ -27,6 +25,7 @@ static void parse_rest(struct mw_conn *c);
 void mw_conn_deadline(struct mw_conn *c, double seconds) {
   c->overdue = false;
   if (c->closing || c->kicked) return;
+  uv_update_time(c->timer.loop);  // the turn may have begun long ago
   uv_timer_start(&c->timer, on_timer, (uint64_t)(seconds * 1000) + 1, 0);
 }
 
@@ -289,7 +288,8 @@ static void on_timer(uv_timer_t *timer) {
     mw_conn_settle(c);
   } else if (!c->overdue) {
     c->overdue = true;
-    uv_timer_start(&c->timer, on_timer, 1, 0);  // with 0, libuv may call it again before it polls
+    // With 0, libuv would call it again before it polls.
+    uv_timer_start(&c->timer, on_timer, OVERDUE_MS, 0);
   } else {
     on_deadline(c);
   }

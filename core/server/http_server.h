@@ -2,9 +2,13 @@
 // An HTTP/1.1 server on a loop: llhttp parses, libuv carries, OpenSSL encrypts.
 //
 // A request is handed over whole (its body is bounded); its reply is either whole or a chunked
-// stream. Requests of one connection are answered one after the other, pipelined ones wait in the
-// socket. A client that takes a stream more slowly than it is written is cut once `backlog_max`
-// bytes wait for it: nothing is ever buffered without bound.
+// stream (to HTTP/1.0, a stream that ends with the connection). Requests of one connection are
+// answered one after the other, pipelined ones wait in the socket. A client that takes a stream
+// more slowly than it is written is cut once `backlog_max` bytes wait for it: nothing is ever
+// buffered without bound. A client that closes its half while a reply is awaited counts as gone.
+//
+// What is malformed, too large or too slow never reaches on_request: the server answers it itself,
+// in plain text, and hangs up.
 //
 // Everything runs on the loop's thread. Any write may find the connection dead and close it on the
 // spot: what the exchange's owner hears of it is `on_gone`, once, from the loop, never from inside
@@ -41,7 +45,7 @@ struct mw_http_server_config {
   size_t body_max;           // [3 MiB], else 413
   unsigned connections_max;  // [1024], else 503 and close
   double header_seconds;     // from the first byte to the last header [10]
-  double body_seconds;       // for the body [30]
+  double body_seconds;       // for the body, and for a whole reply to make progress [30]
   double idle_seconds;       // between requests [300]
   size_t backlog_max;        // bytes that wait for one client of a stream [4 MiB]
   // What 413 answers, copied; NULL takes a plain text.
@@ -78,6 +82,7 @@ void mw_exchange_reply(struct mw_exchange *x, unsigned status, struct mw_slice h
 // A chunked stream: the head goes out at once.
 void mw_exchange_start(struct mw_exchange *x, unsigned status, struct mw_slice headers);
 // One chunk. False when the client is gone or was cut just now for being slow; on_gone follows.
+// When nothing waits, a chunk of any size is taken.
 bool mw_exchange_write(struct mw_exchange *x, struct mw_slice data);
 // Bytes that wait for the client. One who has much to say writes while this is small and goes on in
 // on_drain.

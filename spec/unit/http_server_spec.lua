@@ -45,7 +45,12 @@ describe("http server", function()
 
   describe("listens", function()
     it("on an IPv6 address, and tells the port that it was given", function()
-      serve { host = "::1" }
+      local message
+      rig, message = server_rig.new { host = "::1" }
+      if not rig then
+        assert.matches("^cannot listen on ::1 port 0: ", message)
+        return pending("there is no IPv6 here")
+      end
       assert.is_true(rig.port > 0)
       local out = rig:run("curl", { "-sS", ("http://[::1]:%d/"):format(rig.port) })
       assert.are.equal("hello", out)
