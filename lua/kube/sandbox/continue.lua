@@ -49,6 +49,7 @@ local function read(token)
   if not text or token:find("=", 1, true) then return nil, illegal_base64(token) end
   local value = json.decode(text)
   if value == nil then return nil, go_json.problem(text) end
+  if value == json.null then return {} end
   if not json.is_object(value) then
     return nil, ("json: cannot unmarshal %s into Go value of type storage.continueToken"):format(kind_of(value))
   end
@@ -59,7 +60,8 @@ end
 
 -- A path that a file system would spell differently could lead out of the list.
 local function is_clean(key)
-  for part in (key .. "/"):gmatch("/?([^/]*)/") do
+  if key == "" then return true end
+  for part in (key .. "/"):gmatch("([^/]*)/") do
     if part == "" or part == "." or part == ".." then return false end
   end
   return true

@@ -5,6 +5,7 @@ local field_selector = require "kube.sandbox.field_selector"
 local request = require "kube.sandbox.request"
 local selector = require "kube.sandbox.selector"
 local status = require "kube.sandbox.status"
+local utf8 = require "kube.sandbox.utf8"
 
 local list_options = {}
 
@@ -24,8 +25,13 @@ local function go_number(call, text, pattern, max)
   return tonumber((text:gsub("^%+", "")))
 end
 
-local function integer(info, name)
+local function text_of(info, name)
   local text = request.value(info, name)
+  return text and utf8.valid(text)
+end
+
+local function integer(info, name)
+  local text = text_of(info, name)
   if not text then return nil end
   local number, problem = go_number("ParseInt", text, "^[+-]?(%d+)$", INT64_MAX)
   return number or error(status.bad_request("%s", problem))
@@ -96,15 +102,15 @@ end
 function list_options.parse(ctx, is_watch)
   local info = ctx.info
   local options = {
-    version = request.value(info, "resourceVersion") or "",
-    match = request.value(info, MATCH) or "",
+    version = text_of(info, "resourceVersion") or "",
+    match = text_of(info, MATCH) or "",
     timeout = integer(info, "timeoutSeconds"),
     limit = integer(info, "limit") or 0,
-    continue = request.value(info, "continue") or "",
+    continue = text_of(info, "continue") or "",
     initial = request.flag(info, "sendInitialEvents"),
     bookmarks = request.flag(info, "allowWatchBookmarks"),
-    labels = parsed(selector, request.value(info, "labelSelector")),
-    fields = parsed(field_selector, request.value(info, "fieldSelector")),
+    labels = parsed(selector, text_of(info, "labelSelector")),
+    fields = parsed(field_selector, text_of(info, "fieldSelector")),
   }
   local errors = {}
   if is_watch then
@@ -130,7 +136,7 @@ function list_options.check_get(ctx)
   if request.flag(ctx.info, "export") then
     error(status.bad_request("the export parameter, deprecated since v1.14, is no longer supported"))
   end
-  local text = request.value(ctx.info, "resourceVersion")
+  local text = text_of(ctx.info, "resourceVersion")
   local revision, problem = list_options.revision(text)
   if problem then error(status.unclassified(problem)) end
   local current = ctx.S.store.revision

@@ -7,6 +7,7 @@ local json = require "kube.sandbox.json"
 local media = require "kube.sandbox.media"
 local request = require "kube.sandbox.request"
 local status = require "kube.sandbox.status"
+local utf8 = require "kube.sandbox.utf8"
 
 local negotiate = {}
 
@@ -89,11 +90,8 @@ function negotiate.check(ctx)
   if ctx.representation then return ctx.representation end
   check_router(ctx)
   local found = choose(ctx)
-  local is_watch = ctx.info.verb == "watch"
-  if not found or is_watch and found.format ~= "json" then
-    error(status.not_acceptable("only the following media types are accepted: "
-      .. (is_watch and STREAM_TYPES or TYPES)))
-  end
+  local accepted = not found and TYPES or ctx.info.verb == "watch" and found.format ~= "json" and STREAM_TYPES
+  if accepted then error(status.not_acceptable("only the following media types are accepted: " .. accepted)) end
   ctx.representation = found
   return found
 end
@@ -230,7 +228,9 @@ end
 
 --- The answer with a Status that was raised. Who accepts nothing gets JSON all the same.
 function negotiate.status(ctx, e)
-  return respond(ctx, e.code, choose(ctx, true) or { format = "json", pretty = true }, e.document)
+  -- Its text may quote what the client sent, whatever that was.
+  local doc = utf8.valid_document(e.document)
+  return respond(ctx, e.code, choose(ctx, true) or { format = "json", pretty = true }, doc)
 end
 
 return negotiate
