@@ -1,0 +1,124 @@
+-- `moonwatch sandbox` and `moonwatch run --sandbox`: arguments, what is printed, beginning and end.
+-- What the sandbox answers is the business of other specs.
+local cleanup = require "spec.support.cleanup"
+local http_client = require "spec.support.http_client"
+local run = require "spec.support.run"
+local uv = require "luv"
+
+local function start(...)
+  local proc = run.start_command { "sandbox", ... }
+  cleanup.later(function() proc:kill("sigkill") end)
+  local url = proc:wait_line("^The sandbox serves ", 30):match("(http.*)$")
+  local path = proc:wait_line("^Its kubeconfig is "):match("is (.*)$")
+  assert.equal(("Try: kubectl --kubeconfig %s get namespaces"):format(path), proc:wait_line("^Try: "))
+  return proc, url, path
+end
+
+local function refused(code, pattern, ...)
+  local result = run.run_command { ... }
+  assert.same({ code, "" }, { result.code, result.stdout })
+  assert.truthy(result.stderr:find(pattern), result.stderr)
+  assert.equal(1, select(2, result.stderr:gsub("\n", "")))
+end
+
+local function is_there(path) return uv.fs_stat(path) ~= nil end
+
+describe("moonwatch sandbox", function()
+  cleanup.install()
+
+  it("serves until it is told to stop, by either signal, and leaves nothing behind", function()
+    for _, signal in ipairs { "sigint", "sigterm" } do
+      local proc, url, path = start()
+      assert.truthy(url:find("^http://127%.0%.0%.1:%d+$"))
+      assert.equal(tonumber("600", 8), uv.fs_stat(path).mode % 512)
+      local client = http_client.new { url = url }
+      assert.is_number(client:request({ path = "/version" }).status)
+      client:close()
+      proc:kill(signal)
+      assert.equal(0, proc:wait_exit(20))
+      assert.is_false(is_there(path))
+    end
+  end)
+
+  it("stops in order while clients wait", function()
+    local proc, url = start()
+    local client = http_client.new { url = url }
+    local stream = client:send { path = "/api/v1/namespaces?watch=true" }
+    http_client.wait(function() return stream.status ~= nil end, 10)
+    proc:kill("sigterm")
+    assert.equal(0, proc:wait_exit(20))
+    stream:close()
+    client:close()
+  end)
+
+  it("writes its kubeconfig where it is told to, and listens where it is told to", function()
+    local path = os.tmpname()
+    cleanup.later(function() os.remove(path) end)
+    local proc, url, told = start("--kubeconfig-out", path, "--listen", "127.0.0.2:0", "--seed=7")
+    assert.equal(path, told)
+    assert.truthy(url:find("^http://127%.0%.0%.2:%d+$"))
+    local file = assert(io.open(path))
+    assert.truthy(file:read("*a"):find(url, 1, true))
+    file:close()
+    refused(1, "^moonwatch: the sandbox did not start: .*Address already in use", "sandbox", "--listen",
+      url:match("//(.*)$"))
+    proc:kill("sigterm")
+    assert.equal(0, proc:wait_exit(20))
+    assert.is_true(is_there(path))
+  end)
+
+  it("says what is wrong with the arguments", function()
+    refused(2, "^moonwatch: whoever reaches 0%.0%.0%.0:1 owns the sandbox", "sandbox", "--listen", "0.0.0.0:1")
+    refused(2, "%-%-allow%-remote", "sandbox", "--listen", "[::]:1")
+    refused(2, "%-%-allow%-remote", "sandbox", "--listen=10.0.0.1:1")
+    refused(2, "^moonwatch: unknown option '%-%-lisen'; did you mean '%-%-listen'%?", "sandbox", "--lisen", "x")
+    refused(2, "^moonwatch: a value is missing after %-%-token; see moonwatch help sandbox", "sandbox", "--token")
+    refused(2, "^moonwatch: %-%-seed takes a whole number, not 1%.5", "sandbox", "--seed", "1.5")
+    refused(2, "^moonwatch: what is to be done with x%.yaml", "sandbox", "x.yaml")
+    refused(2, "^moonwatch: unknown option '%-%-tls'", "run", "x.lua", "--tls")
+    refused(2, "^moonwatch: %-%-apply belongs to %-%-sandbox", "run", "x.lua", "--apply", "y")
+    refused(2, "^moonwatch: %-%-sandbox is the cluster", "run", "x.lua", "--sandbox", "--context", "y")
+    refused(1, "^moonwatch: the sandbox did not start: .*no%-such%-file", "sandbox", "--apply", "/no-such-file")
+  end)
+
+  it("explains itself", function()
+    for _, arguments in ipairs { { "help", "sandbox" }, { "sandbox", "--help" } } do
+      local result = run.run_command(arguments)
+      assert.equal(0, result.code)
+      assert.truthy(result.stdout:find("Usage: moonwatch sandbox", 1, true))
+    end
+  end)
+end)
+
+describe("moonwatch run --sandbox", function()
+  cleanup.install()
+
+  local script = [[
+    local kube = require "kube"
+    local stop = kube.stop_channel()
+    local factory = kube.shared_informer_factory {}
+    local informer = factory:core():v1():pods():informer()
+    factory:start(stop)
+    assert(kube.wait_for_cache_sync(stop, informer))
+    print("synced")
+  ]]
+
+  it("runs a script against a sandbox of its own and ends both", function()
+    local result = run.run_script(script .. " stop:close()", { args = { "--sandbox" }, timeout = 30 })
+    assert.same({ 0, "synced\n" }, { result.code, result.stdout }, result.stderr)
+  end)
+
+  it("stops both when it is told to", function()
+    local proc = run.start_script(script, { args = { "--sandbox" } })
+    cleanup.later(function() proc:kill("sigkill") end)
+    proc:wait_line("^synced$", 30)
+    proc:kill("sigterm")
+    assert.equal(0, proc:wait_exit(20))
+  end)
+
+  it("does not run the script when the sandbox does not start", function()
+    local result = run.run_script([[print "ran"]], { args = { "--sandbox", "--apply", "/no-such-file" } })
+    assert.same({ 1, "" }, { result.code, result.stdout })
+    assert.truthy(result.stderr:find("moonwatch: the sandbox did not start: ", 1, true))
+  end)
+end)
