@@ -21,4 +21,8 @@ end
 
 function rules.validate() return {}, {} end
 
+function rules.check() return {} end
+
+function rules.warnings() return {} end
+
 return rules
