@@ -196,7 +196,12 @@ describe("a watch", function()
     assert.equal("meta.k8s.io/v1", events[1].object.apiVersion)
     assert.equal("PartialObjectMetadata", events[3].object.kind)
     rig.store:expire()
-    assert.equal("Status", rig:watch(CM .. "&resourceVersion=1", accept):events()[1].object.kind)
+    for _, as in ipairs { "PartialObjectMetadata", "Table" } do
+      accept = { accept = ("application/json;as=%s;v=v1;g=meta.k8s.io"):format(as) }
+      local object = rig:watch("/apis/ex.io/v1/widgets?watch=1&resourceVersion=1", accept):events()[1].object
+      assert.equal("Status", object.kind)
+      assert.equal("v1", object.apiVersion)
+    end
   end)
 end)
 

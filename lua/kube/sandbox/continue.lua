@@ -10,7 +10,9 @@ local VERSION = "meta.k8s.io/v1"
 
 --- The token for what follows `key`, which is relative to the list's own prefix.
 function continue.encode(revision, key)
-  return host.base64url(('{"v":"%s","rv":%d,"start":%s}'):format(VERSION, revision, json.encode("/" .. key .. "\0")))
+  -- The server writes inconsistent ones without the slash.
+  local start = (revision > 0 and "/" or "") .. key .. "\0"
+  return host.base64url(('{"v":"%s","rv":%d,"start":%s}'):format(VERSION, revision, json.encode(start)))
 end
 
 local function illegal_base64(token)

@@ -142,24 +142,31 @@ end
 
 local function line(kind, text) return ('{"type":"%s","object":%s}\n'):format(kind, text) end
 
+-- What an event shows: a Status and a bookmark are not from the store.
+local function shown(ctx, representation, kind, doc)
+  if kind == "ERROR" then return doc end
+  if kind ~= "BOOKMARK" then doc = object.view(ctx.R, doc) end
+  return negotiate.transform(ctx, representation, doc)
+end
+
 -- Tables show ages, so their text is not shared; only the first one has the columns.
 local function table_event(ctx, representation)
   local titled = false
   return function(kind, doc)
-    local shown = negotiate.transform(ctx, representation, object.view(ctx.R, doc))
-    if titled and shown.kind == "Table" then shown = json.with(shown, "columnDefinitions", json.null) end
+    local seen = shown(ctx, representation, kind, doc)
+    if titled and seen.kind == "Table" then seen = json.with(seen, "columnDefinitions", json.null) end
     titled = true
-    return line(kind, json.encode(shown))
+    return line(kind, json.encode(seen))
   end
 end
 
 local function shared_event(ctx, representation)
-  local R, texts = ctx.R, ctx.S.watches.texts
-  local form = ("%s %s %s"):format(representation.as or "", representation.version, R.api_version)
-  local function encode(doc) return json.encode(negotiate.transform(ctx, representation, object.view(R, doc))) end
+  local texts = ctx.S.watches.texts
+  local form = ("%s %s %s"):format(representation.as or "", representation.version, ctx.R.api_version)
+  local function encode(doc) return json.encode(shown(ctx, representation, "ADDED", doc)) end
   return function(kind, doc)
-    if kind == "ERROR" then return line(kind, json.encode(doc)) end
-    return line(kind, texts:get(doc, form, encode))
+    local own = kind == "ERROR" or kind == "BOOKMARK"
+    return line(kind, own and json.encode(shown(ctx, representation, kind, doc)) or texts:get(doc, form, encode))
   end
 end
 
