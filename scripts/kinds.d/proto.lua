@@ -7,6 +7,7 @@
 --   r repeated    m map<string, type>
 --   p pointer: what is on the wire was set, also when it is zero
 --   k kept: Go writes the field also when it is empty
+--   z omitted: a struct that Go leaves out when nothing is set in it; it writes all others
 local proto = {}
 
 local function lines_of(path)
@@ -63,7 +64,7 @@ local function read_messages(modules)
   return messages
 end
 
--- Struct -> number -> { json, pointer, kept } of the structs in a directory.
+-- Struct -> number -> { json, pointer, kept, omitted } of the structs in a directory.
 local function read_structs(directory)
   local structs = {}
   for _, path in ipairs(files("ls '" .. directory .. "'/*.go | grep -v generated")) do
@@ -76,7 +77,8 @@ local function read_structs(directory)
         structs[struct][number] = {
           json = json:match("^[^,]*"),
           pointer = declared:match("^%w*%s*%*") ~= nil,
-          kept = not json:find(",omitempty", 1, true) and not json:find(",inline", 1, true),
+          kept = not json:find(",omit", 1, true) and not json:find(",inline", 1, true),
+          omitted = json:find(",omitzero", 1, true) ~= nil,
         }
       end
     end
@@ -106,7 +108,7 @@ local function describe(message, number, field, go)
   -- A message without tags is one that Go writes in its own way, under the names of the proto file.
   go = go or { json = field.name }
   assert(go.json ~= "-", message.struct .. "." .. number)
-  local flags = field.flags .. (go.pointer and "p" or "") .. (go.kept and "k" or "")
+  local flags = field.flags .. (go.pointer and "p" or "") .. (go.kept and "k" or "") .. (go.omitted and "z" or "")
   return go.json, of, flags, full
 end
 

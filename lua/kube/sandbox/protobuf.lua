@@ -1,6 +1,5 @@
 -- Bodies in protobuf, which Go clients send for built-in kinds, as the documents they stand for.
 --
--- The messages are in data/proto: number -> [json name, type, flags], see scripts/kinds.d/proto.lua.
 -- Go sends every field that is no pointer, set or not; what omitempty would leave out of JSON is left
 -- out here, and so are structs in which nothing is set.
 local bit = require "bit"
@@ -9,6 +8,7 @@ local clock = require "kube.sandbox.clock"
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local kinds = require "kube.sandbox.kinds"
+local messages = require "kube.sandbox.messages"
 
 local protobuf = {}
 
@@ -210,43 +210,6 @@ end
 
 -- Messages by their tables -----------------------------------------------------------------------
 
-local packages, messages = {}, {}
-
-local function raw_message(package, short)
-  if packages[package] == nil then
-    local text = host.data("proto/" .. package .. ".json")
-    packages[package] = text and assert(json.decode(text)) or false
-  end
-  return packages[package] and packages[package][short]
-end
-
-local function compile_field(package, entry)
-  local of, flags = entry[2], entry[3] or ""
-  local field = {
-    name = entry[1],
-    scalar = SCALARS[of],
-    repeated = flags:find("r", 1, true) ~= nil,
-    map = flags:find("m", 1, true) ~= nil,
-    -- Its value counts also when it is zero.
-    keep = flags:find("[pk]") ~= nil,
-  }
-  if not field.scalar then field.message = of:find(".", 1, true) and of or package .. "." .. of end
-  field.wire = field.scalar and not field.map and field.scalar.wire or BYTES
-  return field
-end
-
--- Number -> field of a message, or nil when there is none of that name.
-local function message_of(name)
-  if messages[name] then return messages[name] end
-  local package, short = name:match("^(.*)%.([^.]*)$")
-  local raw = package and raw_message(package, short)
-  if not raw then return nil end
-  local fields = {}
-  for number, entry in pairs(raw) do fields[tonumber(number)] = compile_field(package, entry) end
-  messages[name] = fields
-  return fields
-end
-
 local read_message, read_envelope
 
 local function count(state)
@@ -269,18 +232,23 @@ local function read_named(state, name, text, first, last, depth)
 end
 
 local function read_value(state, field, wire, text, first, last, depth)
-  if field.scalar then
-    if wire ~= field.scalar.wire then fail("proto: wrong wireType = %d for field %s", wire, field.name) end
+  local scalar = SCALARS[field.scalar]
+  if scalar then
+    if wire ~= scalar.wire then fail("proto: wrong wireType = %d for field %s", wire, field.name) end
     count(state)
-    return field.scalar.read(text, first, last)
+    return scalar.read(text, first, last)
   end
   if wire ~= BYTES then fail("proto: wrong wireType = %d for field %s", wire, field.name) end
   return read_named(state, field.message, text, first, last, depth)
 end
 
 local function read_entry(state, field, map, text, first, last, depth)
-  local key, value = "", field.scalar and field.scalar.zero or nil
-  if not field.scalar then value = read_named(state, field.message, "", 1, 0, depth) end
+  local key, value = ""
+  if field.scalar then
+    value = SCALARS[field.scalar].zero
+  else
+    value = read_named(state, field.message, "", 1, 0, depth)
+  end
   each_field(text, first, last, function(number, wire, a, b)
     if number == 1 then
       if wire ~= BYTES then fail("proto: wrong wireType = %d for field %s", wire, field.name) end
@@ -298,12 +266,12 @@ local function read_packed(state, field, list, text, first, last)
     local value
     value, first = read_varint(text, first, last)
     count(state)
-    list[#list + 1] = field.scalar.read(text, value)
+    list[#list + 1] = SCALARS[field.scalar].read(text, value)
   end
 end
 
 local function is_set(field, value)
-  if field.keep then return true end
+  if field.pointer or field.kept then return true end
   if type(value) ~= "table" then
     return value ~= "" and value ~= 0 and value ~= false and value ~= json.null
   end
@@ -328,7 +296,7 @@ local function read_field(state, object, field, wire, text, first, last, depth)
   elseif field.repeated then
     local list = object[field.name] or json.array {}
     object[field.name] = list
-    if wire == BYTES and field.scalar and field.scalar.wire == VARINT then
+    if wire == BYTES and field.scalar and SCALARS[field.scalar].wire == VARINT then
       return read_packed(state, field, list, text, first, last)
     end
     local value = read_value(state, field, wire, text, first, last, depth)
@@ -340,7 +308,7 @@ end
 
 function read_message(state, name, text, first, last, depth, into)
   if depth > MAX_DEPTH then fail("the body is nested deeper than %d levels", MAX_DEPTH) end
-  local object, fields = into or json.object {}, assert(message_of(name), name)
+  local object, fields = into or json.object {}, assert(messages.of(name), name)
   each_field(text, first, last, function(number, wire, a, b)
     local field = fields[number]
     if field then read_field(state, object, field, wire, text, a, b, depth) end
@@ -375,7 +343,7 @@ function read_envelope(state, text, R, depth)
   if api_version == "" and R then api_version = R.api_version end
   if kind == "" then kind = "DeleteOptions" end
   local name = definition(api_version, kind)
-  if not name or not message_of(name) then
+  if not name or not messages.of(name) then
     fail('no kind "%s" is registered for version "%s" in scheme "pkg/runtime/scheme.go:111"', kind, api_version)
   end
   local document = read_message(state, name, raw, 1, #raw, depth)
