@@ -178,6 +178,75 @@ describe("a watch", function()
   end)
 end)
 
+describe("a table", function()
+  local TABLE = { accept = "application/json;as=Table;v=v1;g=meta.k8s.io" }
+  local rig, asked, module
+
+  -- What rows look like is proved elsewhere; here it is what they are made of.
+  before_each(function()
+    rig, asked, module = reads.new(), {}, package.loaded["kube.sandbox.table"]
+    package.loaded["kube.sandbox.table"] = {
+      of = function(R, docs, options)
+        asked[#asked + 1] = { R = R, docs = docs, options = options }
+        return json.object {
+          kind = "Table",
+          metadata = options.metadata,
+          columnDefinitions = json.array { json.object { name = "Name" } },
+          rows = json.array { docs[1] and docs[1].metadata.name },
+        }
+      end,
+    }
+    for i = 1, 3 do rig:put(rig.config_maps, "default", "a" .. i) end
+  end)
+
+  after_each(function() package.loaded["kube.sandbox.table"] = module end)
+
+  it("is made of whole objects and has the metadata of the list", function()
+    local ctx = rig:context(CM .. "?limit=2&includeObject=Object", TABLE)
+    local document = json.decode(negotiate.response(ctx, list.run(ctx)).body)
+    assert.equal("Table", document.kind)
+    assert.equal("4", document.metadata.resourceVersion)
+    assert.equal(1, document.metadata.remainingItemCount)
+    assert.equal("Object", asked[1].options.include)
+    assert.equal("v1", asked[1].options.version)
+    assert.equal(1000, asked[1].options.now)
+    assert.equal(2, #asked[1].docs)
+    assert.equal("ConfigMap", asked[1].docs[2].kind)
+    assert.equal("v1", asked[1].docs[2].apiVersion)
+  end)
+
+  it("of one object has its version; a Status is none", function()
+    local ctx = rig:context(CM .. "/a1", TABLE)
+    local doc = rig.store:get("configmaps", "default/a1")
+    local document = json.decode(negotiate.response(ctx, 200, doc).body)
+    assert.same({ resourceVersion = "2" }, document.metadata)
+    assert.equal("Metadata", asked[1].options.include)
+    local deleted = status.success(ctx.R, "a1", "u")
+    assert.equal("Status", json.decode(negotiate.response(ctx, 200, deleted).body).kind)
+  end)
+
+  it("is refused when its objects are asked for in no known way", function()
+    local ctx = rig:context(CM .. "?includeObject=Bogus", TABLE)
+    local _, e = pcall(negotiate.response, ctx, list.run(ctx))
+    assert.equal("Unable to convert to Table as requested: includeObject: Invalid value: \"Bogus\": must be "
+      .. "'Metadata', 'Object', 'None', or empty", e.document.message)
+  end)
+
+  it("comes per event in a watch, with the columns in the first one only", function()
+    local stream = rig:watch(CM .. "?watch=1&allowWatchBookmarks=1", TABLE)
+    rig:put(rig.config_maps, "default", "a1")
+    rig.turn()
+    local events = stream:events()
+    assert.equal(5, #events)
+    assert.equal("Name", events[1].object.columnDefinitions[1].name)
+    assert.equal("2", events[1].object.metadata.resourceVersion)
+    for i = 2, 5 do assert.equal(json.null, events[i].object.columnDefinitions) end
+    assert.equal("BOOKMARK", events[4].type)
+    assert.equal("Table", events[4].object.kind)
+    assert.equal("5", events[5].object.metadata.resourceVersion)
+  end)
+end)
+
 describe("indented JSON", function()
   it("has two spaces per level and leaves empty values and texts alone", function()
     assert.equal('{\n  "a": [\n    1,\n    {\n      "b": {}\n    },\n    []\n  ],\n  "c": "x:{\\"},\\\\"\n}',

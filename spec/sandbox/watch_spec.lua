@@ -328,6 +328,39 @@ describe("the watchers", function()
   end)
 end)
 
+describe("remembered texts", function()
+  local encoded = require "kube.sandbox.encoded"
+
+  it("are made once per document and form, and again only after much else", function()
+    local texts = encoded.new(100)
+    local function encode() return ("x"):rep(40) end
+    local docs = {}
+    for i = 1, 8 do docs[i] = {} end
+    texts:get(docs[1], "a", encode)
+    texts:get(docs[1], "a", encode)
+    assert.equal(1, texts.count)
+    texts:get(docs[1], "b", encode)
+    assert.equal(2, texts.count)
+    for i = 2, 8 do texts:get(docs[i], "a", encode) end
+    assert.equal(9, texts.count)
+    texts:get(docs[8], "a", encode)
+    texts:get(docs[1], "a", encode)
+    assert.equal(10, texts.count)
+  end)
+
+  it("keep no document alive", function()
+    local texts = encoded.new()
+    local seen = setmetatable({}, { __mode = "k" })
+    local doc = {}
+    seen[doc] = true
+    texts:get(doc, "a", function() return "text" end)
+    doc = nil -- luacheck: ignore 311
+    collectgarbage()
+    collectgarbage()
+    assert.is_nil(next(seen))
+  end)
+end)
+
 describe("list and watch together", function()
   -- What a client knows after a list and a watch from its version is what is there.
   it("never miss and never repeat a change, whatever the selector", function()

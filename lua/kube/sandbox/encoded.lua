@@ -1,17 +1,26 @@
 -- Documents as text, remembered for a while: what one watcher is sent, the next ones get without
--- another encoding. Documents are immutable, so a text stays true; two generations bound the memory.
+-- another encoding. Documents are immutable, so a text stays true; two generations bound the memory,
+-- and keep no document alive.
 local encoded = {}
 encoded.__index = encoded
 
 local GENERATION_BYTES = 8 * 1024 * 1024
 
+local function generation() return setmetatable({}, { __mode = "k" }) end
+
 function encoded.new(bytes)
-  return setmetatable({ young = {}, old = {}, size = 0, limit = bytes or GENERATION_BYTES, count = 0 }, encoded)
+  return setmetatable({
+    young = generation(),
+    old = generation(),
+    size = 0,
+    limit = bytes or GENERATION_BYTES,
+    count = 0,
+  }, encoded)
 end
 
 local function remember(self, doc, form, text)
   if self.size + #text > self.limit then
-    self.old, self.young, self.size = self.young, {}, 0
+    self.old, self.young, self.size = self.young, generation(), 0
   end
   local forms = self.young[doc] or {}
   self.young[doc] = forms
