@@ -225,6 +225,25 @@ describe("the store's past", function()
 end)
 
 describe("a sorted set", function()
+  it("can be emptied from either end and filled again", function()
+    local set = ordered.new()
+    for round = 1, 3 do
+      for i = 1, 2000 do set:insert(("%05d"):format(i * round)) end
+      for i = 1, 1999 do
+        set:remove(("%05d"):format((round == 1 and i or 2001 - i) * round))
+        if i % 100 == 0 then
+          assert.equal(2000 - i, set:count("0"))
+          set:insert("0")
+          assert.equal("0", set:each()())
+          set:remove("0")
+        end
+      end
+      set:remove(("%05d"):format((round == 1 and 2000 or 1) * round))
+      assert.equal(0, set:count())
+      assert.is_nil(set:each()())
+    end
+  end)
+
   it("walks and counts like a sorted array, whatever comes and goes", function()
     local random = support.random(3)
     local set, model = ordered.new(), {}

@@ -71,7 +71,7 @@ local function watchers(self, storage)
 end
 
 local function schedule(self)
-  if self.scheduled or self.paused then return end
+  if self.scheduled then return end
   self.scheduled = true
   host.after(0, function() self:flush() end)
 end
@@ -185,7 +185,6 @@ local function begin_with_state(w, revision, text)
   if revision and revision > store.revision then
     return fail(w, status.too_large_resource_version(text, store.revision))
   end
-  w.since = store.revision
   w:push_state(store:view(w.R.storage))
   if w.options.bookmarks then w:push_bookmark(INITIAL_END) end
 end
