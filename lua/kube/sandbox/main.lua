@@ -22,9 +22,11 @@ local function is_loopback(address) return address:find("^127%.") ~= nil or addr
 local function writer(x)
   return {
     write = function(_, bytes) return x:write(bytes) end,
+    backlog = function() return x:backlog() end,
     finish = function() x:finish() end,
     reset = function() x:reset() end,
     on_gone = function(_, fn) x:on_gone(fn) end,
+    on_drain = function(_, fn) x:on_drain(fn) end,
   }
 end
 

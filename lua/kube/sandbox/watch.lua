@@ -18,7 +18,7 @@ Hub.__index = Hub
 -- Seconds: between bookmarks, from the last one to the end, and how long a watch lasts that did not say.
 local BOOKMARK, BOOKMARK_BEFORE_END, SHORTEST, LONGEST = 60, 2, 1800, 3600
 
--- Changes that may wait for one watcher beyond those it began with, before it is dropped.
+-- Changes that may be held back from one watcher beyond those it began with, before it is dropped.
 local PENDING_MAX = 100000
 
 --- The hub of an instance { store, clock }.
@@ -70,20 +70,31 @@ local function watchers(self, storage)
   return all
 end
 
-local function schedule(self)
+--- Sends what waits in the next turn of the loop.
+function Hub:schedule()
   if self.scheduled then return end
   self.scheduled = true
   host.after(0, function() self:flush() end)
 end
 
+-- A client that did not take what waits for it in all the time that the store remembers is cut.
+local function drop_slow(self, w, floor)
+  if self.paused then
+    if w:pending() > w.pending_max then w:stop() end
+  elseif w:is_behind(floor) then
+    w:flow()
+    if w:is_behind(floor) then w:cut() end
+  end
+end
+
 function Hub:on_change(change, storage)
   local members = self.storages[storage]
-  if not members then return end
+  if not members or not members[1] then return end
+  local floor = self.store:oldest(storage)
   for i = #members, 1, -1 do
     local w = members[i]
-    if w:push_change(change) then
-      if w:pending() > w.pending_max then w:stop() else schedule(self) end
-    end
+    if w:push_change(change) then self:schedule() end
+    drop_slow(self, w, floor)
   end
 end
 
@@ -174,7 +185,7 @@ end
 
 local function fail(w, e)
   w:push("ERROR", e.document)
-  w:pump()
+  w:pump(1)
   w:stop()
 end
 
@@ -207,7 +218,7 @@ local function set_timers(w, seconds)
   if not w.options.bookmarks then return end
   local function bookmark()
     w:push_bookmark()
-    schedule(w.hub)
+    w.hub:schedule()
   end
   local function again()
     bookmark()

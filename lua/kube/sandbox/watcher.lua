@@ -1,5 +1,6 @@
--- One watch: what it selects, what waits for its client, and when it ends. Events wait as pairs of
--- type and document, and become text only when they are sent.
+-- One watch: what it selects, what waits for its client, and when it ends. Events wait as type,
+-- document and the revision they are of, and become text only when they are sent. What waits is what
+-- the store's history keeps anyway: a client that falls further behind than that is cut.
 local json = require "kube.sandbox.json"
 local list_options = require "kube.sandbox.list_options"
 local store = require "kube.sandbox.store"
@@ -7,10 +8,11 @@ local store = require "kube.sandbox.store"
 local watcher = {}
 watcher.__index = watcher
 
--- A client whose socket has so much to take gets no more until it took that.
-local BACKLOG = 1024 * 1024
--- One piece of output: large enough to be cheap, small enough to notice a full socket.
-local PIECE = 64 * 1024
+-- One piece of output. The next one goes out when the socket has taken it, so this is also how much
+-- of a client's backlog is text.
+local PIECE = 128 * 1024
+-- Pieces that one watch may send before the others have their turn.
+local PIECES = 8
 
 --- `options` as list_options.parse reads them; `event(type, doc)` makes the text of an event.
 function watcher.new(hub, R, namespace, options, event)
@@ -26,6 +28,7 @@ function watcher.new(hub, R, namespace, options, event)
     selective = not options.labels:empty() or not options.fields:empty(),
     types = {},
     docs = {},
+    revisions = {},
     head = 1,
     tail = 0,
     sent = 0,
@@ -35,10 +38,17 @@ end
 
 function watcher:pending() return self.tail - self.head + 1 end
 
---- Puts an event behind the others.
-function watcher:push(kind, doc)
-  self.tail = self.tail + 1
-  self.types[self.tail], self.docs[self.tail] = kind, doc
+--- Puts an event behind the others; `revision` (now) is when it was true.
+function watcher:push(kind, doc, revision)
+  local tail = self.tail + 1
+  self.tail = tail
+  self.types[tail], self.docs[tail], self.revisions[tail] = kind, doc, revision or self.hub.store.revision
+end
+
+--- Whether what waits is older than `floor`, the first revision that the store remembers.
+function watcher:is_behind(floor)
+  local oldest = self.revisions[self.head]
+  return oldest ~= nil and oldest < floor
 end
 
 local function selects(self, doc) return not self.selective or list_options.selects(self.options, doc) end
@@ -61,16 +71,16 @@ function watcher:push_change(change)
   if change.rev <= self.since then return false end
   if self.first_key and (change.key < self.first_key or change.key >= self.stop_key) then return false end
   if not self.selective then
-    self:push(change.type, change.new)
+    self:push(change.type, change.new, change.rev)
     return true
   end
   local was = change.old ~= nil and selects(self, change.old)
   local is = change.type ~= "DELETED" and selects(self, change.new)
   if not was and not is then return false end
   if is then
-    self:push(was and "MODIFIED" or "ADDED", change.new)
+    self:push(was and "MODIFIED" or "ADDED", change.new, change.rev)
   else
-    self:push("DELETED", change.type == "DELETED" and change.new or left(change))
+    self:push("DELETED", change.type == "DELETED" and change.new or left(change), change.rev)
   end
   return true
 end
@@ -88,26 +98,34 @@ function watcher:push_bookmark(annotations)
 end
 
 local function take(self)
-  local kind, doc = self.types[self.head], self.docs[self.head]
-  self.types[self.head], self.docs[self.head] = nil, nil
-  self.head = self.head + 1
+  local head = self.head
+  local kind, doc = self.types[head], self.docs[head]
+  self.types[head], self.docs[head], self.revisions[head] = nil, nil, nil
+  self.head = head + 1
   self.sent = self.sent + 1
   return self.event(kind, doc)
 end
 
-local function is_full(writer) return writer.backlog ~= nil and writer:backlog() > BACKLOG end
+-- Sends one piece of at most `count` events; how many there were, none while the client is slow.
+local function send_piece(self, count)
+  local writer = self.writer
+  if self.ended or self.head > self.tail or writer.backlog and writer:backlog() > 0 then return 0 end
+  local texts, n, size = {}, 0, 0
+  while size < PIECE and n < count and self.head <= self.tail do
+    n = n + 1
+    texts[n] = take(self)
+    size = size + #texts[n]
+  end
+  if not writer:write(table.concat(texts)) then self:gone() end
+  return n
+end
 
---- Sends at most `count` events (default: all that wait). The rest waits while the client is slow.
+--- Sends at most `count` events, as far as the client takes them now.
 function watcher:pump(count)
-  count = count or math.huge
-  while not self.ended and count > 0 and self.head <= self.tail and not is_full(self.writer) do
-    local pieces, size = {}, 0
-    while size < PIECE and count > 0 and self.head <= self.tail do
-      local text = take(self)
-      pieces[#pieces + 1] = text
-      size, count = size + #text, count - 1
-    end
-    if not self.writer:write(table.concat(pieces)) then return self:gone() end
+  while count > 0 do
+    local sent = send_piece(self, count)
+    if sent == 0 then return end
+    count = count - sent
   end
 end
 
@@ -116,13 +134,17 @@ function watcher:gone()
   if self.ended then return end
   self.ended = true
   for _, timer in pairs(self.timers) do timer:cancel() end
-  self.timers, self.types, self.docs, self.head, self.tail = {}, {}, {}, 1, 0
+  self.timers, self.types, self.docs, self.revisions, self.head, self.tail = {}, {}, {}, {}, 1, 0
   self.hub:remove(self)
 end
 
---- Sends what waits, unless events are held back.
+--- Sends what waits, unless events are held back or the client is slow; a long story in turns.
 function watcher:flow()
-  if not self.hub.paused then self:pump() end
+  if self.hub.paused then return end
+  for _ = 1, PIECES do
+    if send_piece(self, math.huge) == 0 then return end
+  end
+  self.hub:schedule()
 end
 
 --- Ends it in an orderly way, without what still waits.
