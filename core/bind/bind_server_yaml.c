@@ -41,11 +41,14 @@ static void drop_event(struct reader *r) {
   r->has_event = false;
 }
 
-static int reader_gc(lua_State *L) {
-  struct reader *r = lua_touserdata(L, 1);
+static void reader_close(struct reader *r) {
   drop_event(r);
   if (r->has_parser) yaml_parser_delete(&r->parser);
   r->has_parser = false;
+}
+
+static int reader_gc(lua_State *L) {
+  reader_close(lua_touserdata(L, 1));
   return 0;
 }
 
@@ -397,6 +400,7 @@ static int yaml_decode(lua_State *L) {
   mw_codec_mark(L, MW_CODEC_ARRAY);
   int documents = lua_gettop(L), count = 0, rc;
   while ((rc = read_document(r, documents, &count)) > 0) continue;
+  reader_close(r);  // not only when Lua gets to it
   lua_settop(L, documents);
   if (rc == 0) return 1;
   lua_pushnil(L);
@@ -413,6 +417,7 @@ static int yaml_encode(lua_State *L) {
   if (rc == 0) rc = mw_yaml_emit(mw_buf_slice(&buffers[0]), &buffers[2], &err);
   if (rc < 0) return luaL_error(L, "yaml_encode(): %s", err.message);
   lua_pushlstring(L, buffers[2].p, buffers[2].n);
+  for (int i = 0; i < 3; i++) mw_buf_deinit(&buffers[i]);  // not only when Lua gets to it
   return 1;
 }
 

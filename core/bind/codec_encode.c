@@ -83,7 +83,8 @@ static int write_string(struct writer *w, const struct place *at, int idx) {
 static int write_number(struct writer *w, const struct place *at, double d) {
   if (!isfinite(d)) return fail(w, at, MW_EINVAL, "NaN and infinity are not JSON");
   char text[MW_NUMBER_SIZE];
-  return put(w, at, text, mw_number_write(d, text));
+  size_t n = w->scratch != NULL ? mw_number_write_go(d, text) : mw_number_write(d, text);
+  return put(w, at, text, n);
 }
 
 static int write_cdata(struct writer *w, const struct place *at, int idx) {
@@ -258,7 +259,8 @@ static int write_sorted(struct writer *w, const struct place *at, int idx, unsig
   }
   if (rc < 0) return rc;
   const size_t end = w->scratch->n;
-  sort_members(member_at(w, base), (end - base) / sizeof(struct member));
+  const size_t count = (end - base) / sizeof(struct member);
+  if (count > 1) sort_members(member_at(w, base), count);
   for (size_t i = base; rc == 0 && i < end; i += sizeof(struct member)) {
     if (i > base) rc = put(w, at, ",", 1);
     if (rc == 0) rc = write_noted(w, at, idx, i, depth);

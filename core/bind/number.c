@@ -127,3 +127,26 @@ size_t mw_number_write(double d, char out[MW_NUMBER_SIZE]) {
   }
   return (size_t)n;
 }
+
+size_t mw_number_write_go(double d, char out[MW_NUMBER_SIZE]) {
+  size_t n = mw_number_write(d, out);
+  if (d == trunc(d) && fabs(d) < 0x1p63) return n;
+  struct decimal v = decimal_of(out);
+  const char *sign = v.negative ? "-" : "";
+  int digits = (int)v.n, point = (int)v.exponent;  // 0.digits * 10^point
+  if (fabs(d) < 1e-6 || fabs(d) >= 1e21) {
+    return (size_t)snprintf(out, MW_NUMBER_SIZE, "%s%.1s%s%.*se%+d", sign, v.digits,
+                            digits > 1 ? "." : "", digits - 1, v.digits + 1, point - 1);
+  }
+  static const char zeros[] = "000000000000000000000";
+  if (point <= 0) {
+    return (size_t)snprintf(out, MW_NUMBER_SIZE, "%s0.%.*s%.*s", sign, -point, zeros, digits,
+                            v.digits);
+  }
+  if (digits <= point) {
+    return (size_t)snprintf(out, MW_NUMBER_SIZE, "%s%.*s%.*s", sign, digits, v.digits,
+                            point - digits, zeros);
+  }
+  return (size_t)snprintf(out, MW_NUMBER_SIZE, "%s%.*s.%.*s", sign, point, v.digits, digits - point,
+                          v.digits + point);
+}

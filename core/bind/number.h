@@ -35,3 +35,6 @@ bool mw_number_read_int(struct mw_slice text, struct mw_number *out);
 // Writes a finite double as the shortest JSON number that reads back as the same double; whole
 // numbers below 2^63 without exponent or fraction. Returns the length.
 size_t mw_number_write(double d, char out[MW_NUMBER_SIZE]);
+
+// The same in the form that Go's encoder chooses: an exponent only below 1e-6 and from 1e21 on.
+size_t mw_number_write_go(double d, char out[MW_NUMBER_SIZE]);

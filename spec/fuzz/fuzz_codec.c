@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: any bytes. What decodes is encoded and decoded again to the same value, and encodes at
 // all; what does not decode says so and leaves the stack as it was. What can be cached as an object
-// is read field by field and completed; with distinct keys it then equals the eager decode.
+// is read field by field and completed; with distinct keys it then equals the eager decode. What is
+// written in order reads as the same value, has no key twice, and is written the same again.
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -11,6 +12,7 @@
 #include "bind/codec.h"
 #include "bind/objtable.h"
 #include "cache/object.h"
+#include "wire/duplicates.h"
 #include "wire/item.h"
 #include "wire/pack.h"
 
@@ -20,6 +22,7 @@ static struct mw_item_scanner *scanner;
 static struct mw_packer *packer;
 static struct mw_buf text;
 static struct mw_buf other;
+static struct mw_buf scratch;
 
 // Lua's memory from malloc, where the sanitizers see it.
 static void *allocate(void *ctx, void *p, size_t old, size_t n) {
@@ -123,6 +126,40 @@ static void check_object(lua_State *L, struct mw_slice json, int model) {
   encode(L, lazy, &text);
 }
 
+static void count_duplicate(void *ctx, struct mw_slice path) {
+  require(mw_utf8_valid(path));
+  ++*(unsigned *)ctx;
+}
+
+// Whether a number has so many digits that it reads as its text: what 1e20 becomes in Go's form.
+static bool has_long_number(struct mw_slice json) {
+  size_t run = 0;
+  for (size_t i = 0; i < json.n && run < 19; i++)
+    run = json.p[i] >= '0' && json.p[i] <= '9' ? run + 1 : 0;
+  return run >= 19;
+}
+
+// The value at idx 2, written in order.
+static void check_sorted(lua_State *L, struct mw_slice json) {
+  struct mw_err err = {0};
+  unsigned duplicates = 0;
+  require(mw_json_duplicates(json, count_duplicate, &duplicates) == 0);
+  struct mw_json c = {json.p, json.p + json.n};
+  if (has_distinct_keys(&c, 1)) require(duplicates == 0);
+  mw_buf_reset(&text);
+  mw_buf_reset(&scratch);
+  require(mw_codec_encode_sorted(L, 2, &text, &scratch, &err) == 0);
+  duplicates = 0;
+  require(mw_json_duplicates(mw_buf_slice(&text), count_duplicate, &duplicates) == 0);
+  require(duplicates == 0);
+  require(mw_codec_push(L, mw_buf_slice(&text), &err) == 0);
+  mw_buf_reset(&other);
+  require(mw_codec_encode_sorted(L, -1, &other, &scratch, &err) == 0);
+  require(mw_slice_eq(mw_buf_slice(&text), mw_buf_slice(&other)));
+  if (!has_long_number(mw_buf_slice(&text))) check_equal(L, 2, lua_gettop(L));
+  lua_pop(L, 1);
+}
+
 static int check(lua_State *L) {
   struct mw_slice json = *(struct mw_slice *)lua_touserdata(L, 1);
   struct mw_err err = {0};
@@ -134,6 +171,7 @@ static int check(lua_State *L) {
   encode(L, 2, &text);
   require(mw_codec_push(L, mw_buf_slice(&text), &err) == 0);
   check_equal(L, 2, 3);
+  check_sorted(L, json);
   check_object(L, json, 2);
   return 0;
 }
@@ -145,6 +183,7 @@ static lua_State *open_state(void) {
   mw_objtable_open(L);
   mw_buf_init(&text, TEXT_MAX);
   mw_buf_init(&other, TEXT_MAX);
+  mw_buf_init(&scratch, TEXT_MAX);
   scanner = mw_item_scanner_new();
   packer = mw_packer_new();
   return L;

@@ -46,6 +46,17 @@ describe("encode_sorted", function()
     assert.equal(json, sorted(json))
   end)
 
+  it("writes numbers as Go does", function()
+    for number, text in pairs {
+      [0.1] = "0.1", [-2.5] = "-2.5", [1e-6] = "0.000001", [1.5e-7] = "1.5e-7", [1e-7] = "1e-7", [-1e-10] = "-1e-10",
+      [1e20] = "100000000000000000000", [1.5e20] = "150000000000000000000", [1e21] = "1e+21", [1.25e100] = "1.25e+100",
+      [123456.789] = "123456.789", [0.00012] = "0.00012", [5e-324] = "5e-324", [1e15] = "1000000000000000",
+      [1.7976931348623157e308] = "1.7976931348623157e+308",
+    } do
+      assert.equal(text, codec.encode_sorted(number))
+    end
+  end)
+
   it("names the place of what it cannot write, and works again afterwards", function()
     local ok, message = pcall(codec.encode_sorted, { a = { b = { 1, print } } })
     assert.is_false(ok)
