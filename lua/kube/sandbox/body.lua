@@ -14,11 +14,14 @@ body.LIMIT = 3 * 1024 * 1024
 
 local ACCEPTED = "the body of the request was in an unknown format - accepted media types include: "
 
--- Printed when a body cannot be read at all: as it is if it could be text, else in hex.
+local EXCERPT = 30
+
+-- Printed when a body cannot be read at all: as it is if it could be an object, else in hex.
 local function excerpt(text)
   if text == "" then return "<empty>" end
-  if text:find("^{") then return text end
-  return host.hex(text)
+  local head = text:sub(1, EXCERPT)
+  if not text:find("^{") then head = host.hex(head) end
+  return #text > EXCERPT and head .. " ..." or head
 end
 
 local function unrecognized(kind, why, text)
@@ -44,7 +47,7 @@ end
 
 local function decode_yaml(text, kind)
   local documents, problem = host.yaml_decode(text)
-  if not documents then error(unrecognized(kind, "yaml: " .. problem, text)) end
+  if not documents then error(unrecognized(kind, problem, text)) end
   local document = documents[1] or json.object {}
   -- What the checks below say about a field is said about the same text in JSON.
   return decode_json(json.encode(document), kind)
@@ -65,8 +68,7 @@ function body.decode(ctx, R, kind)
   elseif media == "application/vnd.kubernetes.protobuf" and R.builtin then
     local document, problem = protobuf.decode(text, R)
     if not document then
-      error(status.bad_request("%s", ("the object provided is unrecognized (must be of type %s): %s")
-        :format(kind, problem)))
+      error(unrecognized(kind, problem, text))
     end
     return document
   end
@@ -103,8 +105,7 @@ local function check_custom(R, document, text)
     problem = "Object 'apiVersion' is missing in '" .. text .. "'"
   end
   if problem then
-    error(status.bad_request("%s", ("the object provided is unrecognized (must be of type %s): %s (%s)")
-      :format(R.kind, problem, host.hex(text):sub(1, 40))))
+    error(unrecognized(R.kind, problem, text))
   end
   if document.apiVersion ~= R.api_version then
     error(status.bad_request("the API version in the data (%s) does not match the expected API version (%s)",

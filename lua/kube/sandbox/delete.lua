@@ -9,8 +9,12 @@ local object = require "kube.sandbox.object"
 local protobuf = require "kube.sandbox.protobuf"
 local request = require "kube.sandbox.request"
 local status = require "kube.sandbox.status"
+local strict = require "kube.sandbox.validate.strict"
 
 local delete = {}
+
+-- What strict.check needs to know of a kind.
+local OPTIONS = { builtin = true, definition = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions" }
 
 local POLICIES = { Foreground = true, Background = true, Orphan = true }
 
@@ -24,7 +28,7 @@ local function decode_options(ctx)
   local options
   if media == "application/yaml" then
     local documents, problem = host.yaml_decode(text)
-    if not documents then error(status.bad_request("yaml: %s", problem)) end
+    if not documents then error(status.bad_request("%s", problem)) end
     options = documents[1]
   else
     options = json.decode(text)
@@ -37,7 +41,9 @@ local function decode_options(ctx)
     error(status.bad_request('no kind "%s" is registered for version "%s" in scheme "pkg/runtime/scheme.go:111"', kind,
       options.apiVersion or "meta.k8s.io/v1"))
   end
-  return options
+  local clean, _, refusal = strict.check(OPTIONS, options, text)
+  if refusal then error(status.bad_request("%s", refusal)) end
+  return clean
 end
 
 local function query_options(info)

@@ -26,6 +26,11 @@ function field.invalid(path, value, detail)
   return new("FieldValueInvalid", path, with_detail("Invalid value: " .. show(value), detail))
 end
 
+--- The same for a value that is shown as `text`.
+function field.shown(path, text, detail)
+  return new("FieldValueInvalid", path, with_detail("Invalid value: " .. text, detail))
+end
+
 function field.type_invalid(path, value, detail)
   return new("FieldValueTypeInvalid", path, with_detail("Invalid value: " .. show(value), detail))
 end

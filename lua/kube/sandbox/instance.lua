@@ -26,6 +26,7 @@ function instance.new(options)
     kinds = kinds.new(),
     clock = clock.new(),
     ids = ids.new(options.seed),
+    audit_ids = ids.new(), -- reads must not disturb what the seed gives
     token = options.token,
     ca = options.ca or "",
     queue = {},

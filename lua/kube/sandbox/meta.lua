@@ -19,39 +19,69 @@ local function sorted_keys(t)
   return keys
 end
 
+local function add_all(errors, path, value, ...)
+  for _, problem in ipairs { ... } do add(errors, field.invalid(path, value, problem)) end
+end
+
 local function check_labels(errors, labels, path)
   for _, key in ipairs(sorted_keys(labels)) do
-    local problem = names.qualified(key)
-    if problem then add(errors, field.invalid(path, key, problem)) end
-    problem = names.label_value(labels[key])
-    if problem then add(errors, field.invalid(path, labels[key], problem)) end
+    add_all(errors, path, key, names.qualified(key, "a valid label key"))
+    add_all(errors, path, labels[key], names.label_value(labels[key]))
   end
 end
 
 local function check_annotations(errors, annotations, path)
   local size = 0
   for _, key in ipairs(sorted_keys(annotations)) do
-    local problem = names.qualified(key:lower())
-    if problem then add(errors, field.invalid(path, key, problem)) end
+    add_all(errors, path, key, names.qualified(key:lower()))
     size = size + #key + #annotations[key]
   end
   if size > ANNOTATIONS_MAX then add(errors, field.too_long(path, ANNOTATIONS_MAX)) end
 end
 
+local OWNER_FIELDS = { "apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion" }
+
+-- An owner as Go prints it: in the order of its struct.
+local function show_owner(owner)
+  local parts = {}
+  for i, name in ipairs(OWNER_FIELDS) do
+    local value = owner[name]
+    if value == nil and i <= 4 then value = "" end
+    if value ~= nil then parts[#parts + 1] = ('"%s":%s'):format(name, field.show(value)) end
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+local function show_owners(owners)
+  local texts = {}
+  for i, owner in ipairs(owners) do texts[i] = show_owner(owner) end
+  return "[" .. table.concat(texts, ",") .. "]"
+end
+
+local function check_owner(errors, owner, path)
+  for _, name in ipairs { "apiVersion", "kind", "name", "uid" } do
+    local value = owner[name] or ""
+    local wrong = value == "" or name == "apiVersion" and select(2, value:gsub("/", "")) > 1
+    if wrong then
+      local text = name == "apiVersion" and "version must not be empty" or "must not be empty"
+      add(errors, field.invalid(path .. "." .. name, value, text))
+    end
+  end
+  if owner.apiVersion == "v1" and owner.kind == "Event" then
+    add(errors, field.shown(path, show_owner(owner), "/v1, Kind=Event is disallowed from being an owner"))
+  end
+end
+
 local function check_owners(errors, owners, path)
   local controller
   for _, owner in ipairs(owners) do
-    for _, name in ipairs { "apiVersion", "kind", "name", "uid" } do
-      if (owner[name] or "") == "" then
-        local text = name == "apiVersion" and "version must not be empty" or "must not be empty"
-        add(errors, field.invalid(path .. "." .. name, owner[name] or "", text))
-      end
-    end
+    check_owner(errors, owner, path)
     if owner.controller == true then
       local this = ("%s/%s"):format(owner.kind or "", owner.name or "")
       if controller then
-        add(errors, field.invalid(path, owners, ('Only one reference can have Controller set to true. Found "true" in '
-          .. "references for %s and %s"):format(controller, this)))
+        add(errors, field.shown(path, show_owners(owners),
+          ('Only one reference can have Controller set to true. Found "true" in references for %s and %s')
+            :format(controller, this)))
       end
       controller = controller or this
     end
@@ -61,8 +91,7 @@ end
 local function check_finalizers(errors, finalizers, path, builtin)
   local both = {}
   for _, name in ipairs(finalizers) do
-    local problem = names.qualified(name)
-    if problem then add(errors, field.invalid(path, name, problem)) end
+    add_all(errors, path, name, names.qualified(name))
     both[name] = true
   end
   if both.orphan and both.foregroundDeletion then
@@ -81,15 +110,19 @@ local function check_name(errors, R, m)
   local check = names[R.rules.name] or names.subdomain
   if m.generateName then
     -- What is generated must be able to follow it.
-    local problem = check((m.generateName:gsub("-$", "a")))
-    if problem then add(errors, field.invalid("metadata.generateName", m.generateName, problem)) end
+    add_all(errors, "metadata.generateName", m.generateName, check((m.generateName:gsub("-$", "a"))))
   end
   if not m.name then
     add(errors, field.required("metadata.name", "name or generateName is required"))
   else
-    local problem = check(m.name)
-    if problem then add(errors, field.invalid("metadata.name", m.name, problem)) end
+    add_all(errors, "metadata.name", m.name, check(m.name))
   end
+end
+
+local function check_maps(errors, m)
+  if m.labels then check_labels(errors, m.labels, "metadata.labels") end
+  if m.annotations then check_annotations(errors, m.annotations, "metadata.annotations") end
+  if m.ownerReferences then check_owners(errors, m.ownerReferences, "metadata.ownerReferences") end
 end
 
 --- The errors in a document's metadata.
@@ -99,14 +132,12 @@ function meta.validate(R, document)
   if (tonumber(m.generation) or 0) < 0 then
     add(errors, field.invalid("metadata.generation", m.generation, "must be greater than or equal to 0"))
   end
-  if m.labels then check_labels(errors, m.labels, "metadata.labels") end
-  if m.annotations then check_annotations(errors, m.annotations, "metadata.annotations") end
-  if m.ownerReferences then check_owners(errors, m.ownerReferences, "metadata.ownerReferences") end
+  check_maps(errors, m)
   if m.finalizers then check_finalizers(errors, m.finalizers, "metadata.finalizers", R.builtin) end
   return errors
 end
 
---- Errors in how the metadata of `new` differs from that of `old`.
+--- Errors in how the metadata of `new` differs from that of `old`, and in what may differ.
 function meta.validate_update(new, old)
   local errors = {}
   local n, o = new.metadata, old.metadata
@@ -124,6 +155,7 @@ function meta.validate_update(new, old)
         .. "deleted, found new finalizers []string{%s}"):format(table.concat(added, ", "))))
     end
   end
+  check_maps(errors, n)
   return errors
 end
 

@@ -1,5 +1,5 @@
 -- What may be a name, a label, an annotation, a finalizer: each check returns the server's own
--- sentence for what is wrong, or nil.
+-- sentences for what is wrong, as one result each, or nothing.
 local names = {}
 
 local SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
@@ -17,6 +17,9 @@ local QUALIFIED = "name part must consist of alphanumeric characters, '-', '_' o
 local VALUE = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
   .. "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
   .. "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+
+local CONFIG_KEY = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+  .. "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 
 local function too_long(max, unit) return ("must be no more than %d %s"):format(max, unit or "characters") end
 
@@ -56,27 +59,46 @@ function names.path(text)
   if text:find("%", 1, true) then return "may not contain '%'" end
 end
 
+--- A key of the data of a config map or secret.
+function names.config_key(text)
+  local problems = {}
+  if #text > 253 then problems[1] = too_long(253) end
+  if not text:find("^[-._%w]+$") then problems[#problems + 1] = CONFIG_KEY end
+  if text == "." or text == ".." then
+    problems[#problems + 1] = ("must not be '%s'"):format(text)
+  elseif text:find("^%.%.") then
+    problems[#problems + 1] = "must not start with '..'"
+  end
+  return unpack(problems)
+end
+
 local function is_name_part(text)
   return text:find("^[%w][%w_.-]*$") ~= nil and text:find("[%w]$") ~= nil
 end
 
---- [prefix/]name: the keys of labels and annotations, and finalizers.
-function names.qualified(text)
+--- [prefix/]name: the keys of labels and annotations, and finalizers. `what` is how a text with too
+--- many parts is called.
+function names.qualified(text, what)
   local prefix, name, rest = text:match("^([^/]*)/([^/]*)(.*)$")
+  local problems = {}
   if not prefix then
     name = text
   elseif rest ~= "" then
-    return "a qualified name " .. QUALIFIED:gsub("^name part ", "")
+    return (what or "a qualified name") .. " " .. QUALIFIED:gsub("^name part ", "")
       .. " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
   elseif prefix == "" then
-    return "prefix part must be non-empty"
+    problems[1] = "prefix part must be non-empty"
   else
-    local problem = names.subdomain(prefix)
-    if problem then return "prefix part " .. problem end
+    if #prefix > 253 then problems[1] = "prefix part " .. too_long(253, "bytes") end
+    if not is_subdomain(prefix) then problems[#problems + 1] = "prefix part " .. SUBDOMAIN end
   end
-  if name == "" then return "name part must be non-empty" end
-  if #name > 63 then return "name part " .. too_long(63, "bytes") end
-  if not is_name_part(name) then return QUALIFIED end
+  if name == "" then
+    problems[#problems + 1] = "name part must be non-empty"
+  elseif #name > 63 then
+    problems[#problems + 1] = "name part " .. too_long(63, "bytes")
+  end
+  if not is_name_part(name) then problems[#problems + 1] = QUALIFIED end
+  return unpack(problems)
 end
 
 function names.label_value(text)

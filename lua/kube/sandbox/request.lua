@@ -66,8 +66,8 @@ local NAMESPACE_SUBRESOURCES = { status = true, finalize = true }
 -- Everything after the group and version: [namespaces NS] resource [name [subresource]].
 local function place(info, parts, i)
   if parts[i] == "namespaces" and parts[i + 1] then
-    info.namespace = parts[i + 1]
     if parts[i + 2] and not NAMESPACE_SUBRESOURCES[parts[i + 2]] then
+      info.namespace = parts[i + 1]
       i = i + 2
     else
       info.resource, info.name, info.subresource = "namespaces", parts[i + 1], parts[i + 2]
@@ -98,7 +98,7 @@ end
 function request.parse(method, target)
   local path, query = request.target(target)
   local info = { method = method, path = path, query = query }
-  local parts = segments(path)
+  local parts = path:find("//", 1, true) and {} or segments(path)
   local i
   if parts[1] == "api" and parts[2] == "v1" then
     info.group, info.version, i = "", "v1", 3

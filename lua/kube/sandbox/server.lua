@@ -47,7 +47,10 @@ local function quoted(text) return '"' .. text:gsub('[\\"]', "\\%0"):gsub("%c", 
 local function add_common(ctx, response)
   local headers = response.headers
   for _, warning in ipairs(ctx.warnings) do headers[#headers + 1] = { "Warning", "299 - " .. quoted(warning) } end
-  headers[#headers + 1] = { "Audit-Id", ctx.S.ids:uid() }
+  headers[#headers + 1] = { "Audit-Id", ctx.S.audit_ids:uid() }
+  local cached = false
+  for _, header in ipairs(headers) do cached = cached or header[1] == "Cache-Control" end
+  if not cached then headers[#headers + 1] = { "Cache-Control", "no-cache, private" } end
   return response
 end
 
@@ -93,10 +96,14 @@ local function find_resource(S, ctx)
   if not S.kinds:version_exists(info.group, info.version) then return nil end
   local R = S.kinds:find(info.group, info.version, info.resource)
   local misplaced = R and (R.namespaced and info.name and not info.namespace
-    or not R.namespaced and info.namespace and info.resource ~= "namespaces")
+    or not R.namespaced and info.namespace)
+  if not R and not S.kinds:is_builtin(info.group) then return nil end
   if not R or misplaced or info.extra then error(status.no_resource()) end
   return R
 end
+
+-- What cannot be done in all namespaces at once.
+local UNPLACED = { create = true, deletecollection = true }
 
 local function resource(S, ctx)
   local info = ctx.info
@@ -105,8 +112,10 @@ local function resource(S, ctx)
   ctx.R = R
   if info.subresource then return subresource.run(ctx) end
   local handler = (info.name and ITEM or COLLECTION)[info.verb]
-  local unplaced = info.verb == "create" and R.namespaced and not info.namespace
-  if not handler or not R.verbs[info.verb] or unplaced then error(status.method_not_allowed()) end
+  local unplaced = UNPLACED[info.verb] and R.namespaced and not info.namespace
+  if not handler or not R.verbs[info.verb] or unplaced or info.method == "HEAD" then
+    error(status.method_not_allowed())
+  end
   if R.deprecation_warning then ctx:warn(R.deprecation_warning) end
   negotiate.check(ctx)
   return handler(ctx)
@@ -116,8 +125,11 @@ local function health() return text_response(200, "ok") end
 
 local PAGES = {
   ["/healthz"] = health,
+  ["/healthz/ping"] = health,
   ["/livez"] = health,
+  ["/livez/ping"] = health,
   ["/readyz"] = health,
+  ["/readyz/ping"] = health,
   ["/version"] = discovery.version,
   ["/"] = discovery.root,
 }

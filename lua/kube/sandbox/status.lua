@@ -145,7 +145,12 @@ function status.invalid(subject, name, errors)
     code = 422,
     reason = "Invalid",
     message = ('%s "%s" is invalid: %s'):format(group and subject.kind .. "." .. group or subject.kind, name, text),
-    details = { name = name ~= "" and name or nil, group = group, kind = subject.kind, causes = causes },
+    details = {
+      name = name ~= "" and name or nil,
+      group = group,
+      kind = subject.kind ~= "" and subject.kind or nil,
+      causes = causes,
+    },
   }
 end
 

@@ -41,10 +41,11 @@ local function keep_system_fields(m, old)
 end
 
 local function validate(ctx, new, old)
-  local errors = meta.validate_update(new, old)
-  -- The kinds' own checks run the common ones once more, and so do theirs here.
-  for i = 1, #errors do errors[#errors + 1] = errors[i] end
-  for _, e in ipairs(meta.validate(ctx.R, new)) do errors[#errors + 1] = e end
+  -- The server checks the metadata, and how it changed, for every kind, and most kinds do it again.
+  local errors, changed, own = {}, meta.validate_update(new, old), meta.validate(ctx.R, new)
+  for _, found in ipairs { own, changed, changed, own } do
+    for _, e in ipairs(found) do errors[#errors + 1] = e end
+  end
   strategy.validate(ctx, new, old, errors)
   if errors[1] then error(status.invalid(ctx.R, new.metadata.name, errors)) end
 end
@@ -91,7 +92,7 @@ function update.commit(ctx, document, old, options)
   if options.dry_run then return new end
   local key = object.key_of(R, new)
   if is_last_breath(R, new) then
-    ctx.S.store:delete(R, key, object.stored(R, new))
+    ctx.S.store:delete(R, key)
     return new
   end
   return object.view(R, ctx.S.store:update(R, key, object.stored(R, new)))

@@ -3,6 +3,7 @@ local body = require "kube.sandbox.body"
 local create = require "kube.sandbox.create"
 local field = require "kube.sandbox.field"
 local go_json = require "kube.sandbox.go_json"
+local gotext = require "kube.sandbox.patch.gotext"
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local json_patch = require "kube.sandbox.patch.json_patch"
@@ -38,7 +39,7 @@ local REFUSALS = {
   unprocessable = status.unprocessable,
   unclassified = status.unclassified,
   too_large = function(message)
-    return status.new { code = 413, reason = "RequestEntityTooLarge", message = message, details = {} }
+    return status.new { code = 413, reason = "RequestEntityTooLarge", message = message }
   end,
   conflict = function(message, causes)
     return status.new { code = 409, reason = "Conflict", message = message, details = { causes = causes } }
@@ -80,20 +81,31 @@ local function invalid_patch(shown, detail)
   return status.invalid({ kind = "", group = "" }, "", { field.invalid("patch", shown, detail) })
 end
 
--- Reads the patched document as a body would be read, and reports in the words of a patch.
-local function conform(ctx, document, problems, validation)
+local CONVERTED = { number = "int64", bool = "bool", string = "string", array = "slice", object = "map" }
+
+-- A strategic patch is not read as JSON but converted, and the converter has words of its own.
+local function converter_text(refusal)
+  local from, to = refusal:match("^json: cannot unmarshal (%l+) into Go .- of type (.+)$")
+  if not from then return refusal end
+  if to:find("^%[%]") then return "cannot restore slice from " .. CONVERTED[from] end
+  if to:find("^map%[") then return "cannot restore map from " .. CONVERTED[from] end
+  if to:find("%.") then return "cannot restore struct from: " .. CONVERTED[from] end
+  return ("cannot convert %s to %s"):format(CONVERTED[from], to)
+end
+
+-- Reads the patched document as a body would be read, and reports in the words of a patch: of a
+-- strategic one (`change`) the patch itself is shown, of any other what came out.
+local function conform(ctx, document, problems, validation, change)
   local R = ctx.R
-  local shown
   local function refuse(detail)
-    shown = shown or json.encode(document)
-    error(invalid_patch(shown, detail))
+    error(invalid_patch(change and gotext.value(change) or json.encode(document), detail))
   end
   if R.builtin and (document.kind ~= R.kind or document.apiVersion ~= R.api_version) then
     refuse(('no kind "%s" is registered for version "%s" in scheme "pkg/runtime/scheme.go:111"')
       :format(document.kind or "", document.apiVersion or ""))
   end
   local clean, found, refusal = strict.check(R, document)
-  if refusal then refuse(refusal) end
+  if refusal then refuse(change and converter_text(refusal) or refusal) end
   clean = R.builtin and shape.normalize(R, clean) or clean
   for _, problem in ipairs(found) do problems[#problems + 1] = problem end
   if not problems[1] or validation == "Ignore" then return clean end
@@ -112,7 +124,8 @@ local function run_change(ctx, media, options)
   local problems = options.field_validation ~= "Ignore" and patch_problems(media, text) or {}
   local document, kind, message = appliers[media](ctx, old, text)
   if not document then error(REFUSALS[kind](message)) end
-  document = conform(ctx, document, problems, options.field_validation)
+  local change = media == STRATEGIC and json.decode(text) or nil
+  document = conform(ctx, document, problems, options.field_validation, change)
   check_identity(ctx, document)
   return 200, update.commit(ctx, document, old, options)
 end
@@ -122,7 +135,7 @@ end
 local function decode_apply(ctx)
   local documents, problem = host.yaml_decode(ctx.request.body or "")
   if not documents then
-    error(status.bad_request("error decoding YAML: error converting YAML to JSON: yaml: %s", problem))
+    error(status.bad_request("error decoding YAML: error converting YAML to JSON: %s", problem))
   end
   local config = documents[1] or json.object {}
   if not json.is_object(config) then
@@ -133,33 +146,18 @@ local function decode_apply(ctx)
   return config
 end
 
-local function check_config(ctx, config)
-  local m = json.get(config, "metadata") or json.object {}
-  if m.name and m.name ~= ctx.info.name then
-    error(status.bad_request("the name of the object (%s) does not match the name on the URL (%s)", m.name,
-      ctx.info.name))
-  end
-end
-
--- The configuration as the request's object: named, and in its namespace.
-local function placed(ctx, config)
-  local m = json.shallow(json.get(config, "metadata") or json.object {})
-  m.name = ctx.info.name
-  object.place(ctx, m)
-  return json.with(config, "metadata", m)
+-- A new object must be named by its configuration; one that is there has its name already.
+local function check_config(ctx, config, old)
+  local name = json.get(config, "metadata", "name")
+  if name or not old then update.check_name(ctx, config) end
+  object.place(ctx, json.shallow(json.get(config, "metadata") or json.object {}))
 end
 
 local function run_apply(ctx, options)
   local R = ctx.R
   local config = decode_apply(ctx)
-  check_config(ctx, config)
-  config = placed(ctx, config)
   local old = object.find(ctx)
   if not old and options.subresource then error(status.not_found(R, ctx.info.name)) end
-  if not old then
-    -- Nothing to compare with: versions and uids that are given are not conditions then.
-    config.metadata.resourceVersion, config.metadata.uid = nil, nil
-  end
   local result, refusal = managed.apply(old, config, {
     manager = options.field_manager,
     force = options.force or false,
@@ -171,10 +169,14 @@ local function run_apply(ctx, options)
     reset_fields = strategy.reset_fields(R, options.subresource),
   })
   if not result then error(REFUSALS[refusal.kind](refusal.message, refusal.causes)) end
+  check_config(ctx, config, old)
   options.managed_fields = result.metadata.managedFields
   result = body.conform(ctx, R, result, nil, "Ignore")
-  if not old then return 201, create.commit(ctx, result, options) end
-  return 200, update.commit(ctx, result, old, options)
+  if old then return 200, update.commit(ctx, result, old, options) end
+  -- Nothing to compare with: versions and uids that are given are not conditions then.
+  result.metadata = json.shallow(result.metadata)
+  result.metadata.resourceVersion, result.metadata.uid = nil, nil
+  return 201, create.commit(ctx, result, options)
 end
 
 --- Handles the request, of the object or of its status.

@@ -29,11 +29,14 @@ end
 local function validate(_, new, old, errors)
   local size = 0
   for key, value in pairs(new.data or {}) do
-    secrets.check_key(errors, key)
+    secrets.check_key(errors, key, "data")
+    if json.get(new, "binaryData", key) then
+      errors[#errors + 1] = field.invalid(("data[%s]"):format(key), key, "duplicate of key present in binaryData")
+    end
     size = size + #value
   end
   for key, value in pairs(new.binaryData or {}) do
-    secrets.check_key(errors, key)
+    secrets.check_key(errors, key, "binaryData")
     size = size + #(host.unbase64(value) or "")
   end
   if size > DATA_MAX then errors[#errors + 1] = field.too_long("", DATA_MAX) end

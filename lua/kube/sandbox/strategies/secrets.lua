@@ -2,6 +2,7 @@
 local field = require "kube.sandbox.field"
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
+local names = require "kube.sandbox.names"
 
 local secrets = {}
 
@@ -26,19 +27,17 @@ local function default(_, document)
   return document
 end
 
-local function check_key(errors, key)
-  if #key > 253 or not key:find("^[-._%w]+$") or key == "." or key:find("^%.%.") then
-    errors[#errors + 1] = field.invalid("data[" .. key .. "]", key, "a valid config key must consist of alphanumeric "
-      .. "characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
-      .. "'[-._a-zA-Z0-9]+')")
+--- Adds what is wrong with a key of `name`.
+function secrets.check_key(errors, key, name)
+  for _, problem in ipairs { names.config_key(key) } do
+    errors[#errors + 1] = field.invalid(("%s[%s]"):format(name, key), key, problem)
   end
 end
-secrets.check_key = check_key
 
 local function validate(_, new, old, errors)
   local size = 0
   for key, value in pairs(json.get(new, "data") or {}) do
-    check_key(errors, key)
+    secrets.check_key(errors, key, "data")
     size = size + #(host.unbase64(value) or "")
   end
   if size > DATA_MAX then errors[#errors + 1] = field.too_long("data", DATA_MAX) end
