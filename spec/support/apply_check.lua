@@ -44,8 +44,9 @@ local function object_difference(ours, theirs, kind, path)
       if found then return found end
     end
   end
-  for name in pairs(ours) do
-    if theirs[name] == nil then return ("%s.%s is extra"):format(path, name) end
+  for name, value in pairs(ours) do
+    -- A custom resource loses nulls that its schema does not allow.
+    if theirs[name] == nil and value ~= json.null then return ("%s.%s is extra"):format(path, name) end
   end
 end
 

@@ -83,7 +83,10 @@ end
 local function strategic_of(random, fresh)
   fresh = patch_of(random, json.copy(fresh), 0)
   local m = fresh.metadata
-  if m and random(3) == 1 then m["$deleteFromPrimitiveList/finalizers"] = json.array { "f.io/a" } end
+  -- Not beside the list itself: which of the two the server takes first is chance.
+  if m and not m.finalizers and random(3) == 1 then
+    m["$deleteFromPrimitiveList/finalizers"] = json.array { "f.io/a" }
+  end
   if m and m.labels and m.labels ~= json.null and random(6) == 1 then m.labels["$patch"] = "replace" end
   local spec = json.get(fresh, "spec", "template", "spec")
   if spec then direct_containers(random, spec) end

@@ -10,6 +10,7 @@ local json = require "kube.sandbox.json"
 local last_applied = require "kube.sandbox.apply.last_applied"
 local managers = require "kube.sandbox.apply.managers"
 local merge = require "kube.sandbox.apply.merge"
+local prune = require "kube.sandbox.apply.prune"
 local skeleton = require "kube.sandbox.apply.skeleton"
 local walk = require "kube.sandbox.apply.walk"
 
@@ -104,8 +105,12 @@ end
 function managed.update(old, new, options)
   local all = beginning(old, new, options)
   if old and next(all) == nil then return nil end
-  local live = old and without_managers(old) or skeleton.of(options.schema)
-  local ok, result = pcall(record, live, without_managers(new), all, options.manager, atom.of(options.schema), options)
+  local live, document = old and without_managers(old), without_managers(new)
+  if not live then
+    live = skeleton.of(options.schema)
+    if skeleton.is_builtin(options.schema) then document = skeleton.without_nulls(document) end
+  end
+  local ok, result = pcall(record, live, document, all, options.manager, atom.of(options.schema), options)
   if ok then return managers.encode(result) end
   -- Documents that do not fit their schema have no managers; other errors are this module's own.
   if type(result) == "string" and result:find("^element %d+: ") then return nil end
@@ -125,17 +130,11 @@ local function subject(config)
 end
 
 -- The merged document without what `last` has applied and nobody holds any more.
-local function prune(merged, all, last, self)
-  if not last or field_set.empty(last.set) then return merged end
-  local applied = walk.with_named(last.set, self)
-  local pruned = walk.remove(merged, applied, self)
+local function drop_unheld(merged, all, last, claimed, self)
+  if not last or field_set.empty(field_set.difference(last.set, claimed)) then return merged end
   local held = {}
   for _, entry in pairs(all) do held = field_set.union(held, entry.set) end
-  local merged_set = walk.with_named(walk.fields(merged, self), self)
-  local kept = field_set.union(walk.with_named(walk.fields(pruned, self), self), walk.with_named(held, self))
-  pruned = walk.remove(merged, field_set.difference(merged_set, kept), self)
-  local gone = field_set.difference(merged_set, walk.with_named(walk.fields(pruned, self), self))
-  return walk.remove(merged, field_set.intersection(gone, applied), self)
+  return prune(merged, last.set, held, self)
 end
 
 local function conflicts_with(all, changed, except)
@@ -159,7 +158,7 @@ local function apply(live, config, all, self, options)
   local claimed = {}
   for other, value in pairs(all) do claimed[other] = value end
   claimed[id] = entry
-  local document = prune(merge(live, config, self), claimed, last, self)
+  local document = drop_unheld(merge(live, config, self), claimed, last, entry.set, self)
   local changed, removed = changes(live, document, self, options)
   local found = not options.force and conflicts_with(claimed, changed, id)
   if found then return nil, found end

@@ -8,20 +8,26 @@ local merge
 
 local function is_empty(values) return values == nil or next(values) == nil end
 
+-- Returns `live` itself when nothing changes, so that who compares the two sees it at once.
 local function merge_members(map, live, config)
-  local out = json.object {}
-  for name, value in pairs(live) do
-    local new = config[name]
-    if new == nil then
-      out[name] = value
-    else
-      out[name] = merge(value, new, atom.member(map, name))
+  local out
+  for name, value in pairs(config) do
+    local old = live[name]
+    local merged = merge(old, value, atom.member(map, name))
+    if merged ~= old then
+      out = out or json.shallow(live)
+      out[name] = merged
     end
   end
-  for name, value in pairs(config) do
-    if live[name] == nil then out[name] = value end
+  return out or live
+end
+
+local function same_items(a, b)
+  if #a ~= #b then return false end
+  for i = 1, #a do
+    if a[i] ~= b[i] then return false end
   end
-  return out
+  return true
 end
 
 -- Items of the live list by path element. Of several with one path element none is merged with.
@@ -72,22 +78,21 @@ local function merge_items(list, live, config)
       if wanted then take_config() end
     end
   end
-  return out
+  return same_items(out, live) and live or out
 end
 
---- The merged value. What is the same is shared with the arguments.
+local NO_ITEMS, NO_MEMBERS = json.array {}, json.object {}
+
+--- The merged value. What is the same is shared with the arguments, with `live` where both have it.
 function merge(live, config, self)
   if live == nil or not self then return config end
   local kind = atom.kind(self, config)
-  if kind == "scalar" or self[kind].atomic then return config end
-  if kind == "list" then
-    local old, new = atom.array(live), atom.array(config)
-    if is_empty(old) and is_empty(new) then return config end
-    return merge_items(self.list, old or {}, new or {})
-  end
-  local old, new = atom.object(live), atom.object(config)
-  if is_empty(old) and is_empty(new) then return config end
-  return merge_members(self.map, old or {}, new or {})
+  if kind == "scalar" or self[kind].atomic then return json.equal(live, config) and live or config end
+  local read = kind == "list" and atom.array or atom.object
+  local old, new = read(live), read(config)
+  if is_empty(old) and is_empty(new) then return json.equal(live, config) and live or config end
+  if kind == "list" then return merge_items(self.list, old or NO_ITEMS, new or NO_ITEMS) end
+  return merge_members(self.map, old or NO_MEMBERS, new or NO_MEMBERS)
 end
 
 return merge

@@ -7,24 +7,35 @@ local element = {}
 
 function element.field(name) return "f:" .. name end
 
-function element.value(value) return "v:" .. json.encode(value) end
+local MEMO_MAX = 10000
+local texts, texts_size = {}, 0
+
+-- Keys are few and come again and again.
+local function encode(value)
+  local text = texts[value]
+  if text then return text end
+  text = json.encode(value)
+  if texts_size >= MEMO_MAX then texts, texts_size = {}, 0 end
+  if type(value) ~= "cdata" then texts[value], texts_size = text, texts_size + 1 end
+  return text
+end
 
 --- The element of a list of type map: `names` are its keys, sorted; `defaults` stand in for missing
 --- ones. nil when it has none of them.
 function element.key(item, names, defaults)
-  local parts, n = {}, 0
+  local text
   for i = 1, #names do
     local name = names[i]
     local value = item[name]
     if value == nil then value = defaults[name] end
     if value ~= nil then
-      n = n + 1
-      parts[n] = '"' .. name .. '":' .. json.encode(value)
+      text = (text and text .. ',"' or 'k:{"') .. name .. '":' .. encode(value)
     end
   end
-  if n == 0 then return nil end
-  return "k:{" .. table.concat(parts, ",") .. "}"
+  return text and text .. "}"
 end
+
+function element.value(value) return "v:" .. encode(value) end
 
 local function sorted_names(t)
   local names = {}
@@ -49,7 +60,6 @@ local function parse(text)
   return element.key(value, sorted_names(value), {}) or "k:{}"
 end
 
-local MEMO_MAX = 10000
 local memo, memo_size = {}, 0
 
 --- The one form of an element that a client may have written in another; false for a kind that is

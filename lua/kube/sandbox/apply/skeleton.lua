@@ -17,8 +17,10 @@ local function build(node)
     local default = property.default
     if json.is_object(default) and next(default) == nil then
       out[name] = build(schema.resolve(property))
+    elseif default ~= nil and ZEROS[default] then
+      out[name] = default
     elseif required[name] then
-      if ZEROS[default] then out[name] = default else out[name] = json.null end
+      out[name] = json.null
     end
   end
   return out
@@ -35,6 +37,22 @@ function skeleton.of(node)
     made[node] = found
   end
   return found
+end
+
+--- The document without null members. Of a built-in kind they are what nobody set, and shown only
+--- because the kind always shows the field.
+function skeleton.without_nulls(document)
+  if type(document) ~= "table" then return document end
+  local out
+  for key, value in pairs(document) do
+    local kept = skeleton.without_nulls(value)
+    if kept == json.null and type(key) == "string" then kept = nil end
+    if kept ~= value then
+      out = out or json.shallow(document)
+      out[key] = kept
+    end
+  end
+  return out or document
 end
 
 return skeleton

@@ -1,7 +1,6 @@
--- Walks over documents with their schema: the set of their fields, what differs between two, and a
--- document without some of its fields. Raises a text when a list's items have no path elements.
+-- Walks over documents with their schema: the set of their fields, and what differs between two.
+-- Raises a text when a list's items have no path elements.
 local atom = require "kube.sandbox.apply.atom"
-local field_set = require "kube.sandbox.apply.field_set"
 local item = require "kube.sandbox.apply.item"
 local json = require "kube.sandbox.json"
 
@@ -194,83 +193,5 @@ function walk.compare(old, new, self)
   local added, removed, modified = compare(old, new, self)
   return { added = added or {}, removed = removed or {}, modified = modified or {} }
 end
-
--- ---- a document without some fields ----
-
-local remove
-
-local function remove_items(list, values, set)
-  local out, of_item = json.array {}, atom.element(list)
-  for i, pe in ipairs(item.elements(list, values)) do
-    local node = set[pe]
-    if node == nil then
-      out[#out + 1] = values[i]
-    elseif node ~= true and not node["."] then
-      out[#out + 1] = remove(values[i], node, of_item)
-    end
-  end
-  return out
-end
-
-local function remove_members(map, values, set)
-  local out = json.object {}
-  for name, value in pairs(values) do
-    local node = set["f:" .. name]
-    if node == nil then
-      out[name] = value
-    elseif node ~= true and not node["."] then
-      local of_member = atom.member(map, name)
-      out[name] = of_member and remove(value, node, of_member) or value
-    end
-  end
-  return out
-end
-
--- What is left is null when it is empty: so it stands until the document is written.
-function remove(value, set, self)
-  local kind = atom.kind(self, value)
-  if kind == "scalar" then return value end
-  if self[kind].atomic then return NULL end
-  local out
-  if kind == "list" then
-    local values = atom.array(value)
-    out = values and remove_items(self.list, values, set)
-  else
-    local values = atom.object(value)
-    out = values and remove_members(self.map, values, set)
-  end
-  return out and next(out) ~= nil and out or NULL
-end
-
---- The document without the fields in the set.
-function walk.remove(document, set, self)
-  if field_set.empty(set) then return document end
-  return remove(document, set, self)
-end
-
-local function named(set, self)
-  local map, list = self and self.map, self and self.list
-  local out = {}
-  for pe, node in pairs(set) do
-    if node == true then
-      out[pe] = true
-    else
-      local below, declared
-      local kind = pe:byte(1)
-      if kind == 102 and map then
-        below, declared = atom.member(map, pe:sub(3))
-      elseif kind == 107 and list then
-        below = atom.element(list)
-      end
-      node = named(node, below)
-      if declared then node["."] = true end
-      out[pe] = node
-    end
-  end
-  return out
-end
-
---- The set with every field in it that the schema names and that has something in the set below it.
-walk.with_named = named
 
 return walk
