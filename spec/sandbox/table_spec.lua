@@ -16,13 +16,13 @@ describe("tables", function()
   local registry = kinds.new()
 
   it("have the cells of every built-in kind as the server prints them", function()
-    local recorded = recorded.read "rows.json"
-    for _, row in ipairs(recorded.rows) do
+    local answers = recorded.read "rows.json"
+    for _, row in ipairs(answers.rows) do
       local api_version, plural = row.kind:match("^(.*)/([^/]*)$")
       local group, version = api_version:match("^(.*)/(.*)$")
       local R = registry:find(group or "", version or api_version, plural)
       if R then
-        local got = tables.of(R, { row.object }, { now = recorded.now }).rows[1]
+        local got = tables.of(R, { row.object }, { now = answers.now }).rows[1]
         assert.equal(without_young_ages(row.cells), without_young_ages(got.cells), row.kind)
         assert.same(row.conditions and json.encode(row.conditions), got.conditions and json.encode(got.conditions))
       end
@@ -30,14 +30,14 @@ describe("tables", function()
   end)
 
   it("have the columns that a definition gives, found by their paths", function()
-    local recorded = recorded.read "custom_table.json"
-    local R, plain = unpack(descriptor.of(recorded.crd))
-    local got = tables.of(R, recorded.items, { now = recorded.now })
-    assert.equal(json.encode(recorded.columns), json.encode(got.columnDefinitions))
-    for i, cells in ipairs(recorded.rows) do
+    local answers = recorded.read "custom_table.json"
+    local R, plain = unpack(descriptor.of(answers.crd))
+    local got = tables.of(R, answers.items, { now = answers.now })
+    assert.equal(json.encode(answers.columns), json.encode(got.columnDefinitions))
+    for i, cells in ipairs(answers.rows) do
       assert.equal(without_young_ages(cells), without_young_ages(got.rows[i].cells))
     end
-    local default = tables.of(plain, recorded.items, { now = recorded.now })
+    local default = tables.of(plain, answers.items, { now = answers.now })
     assert.equal("Age", default.columnDefinitions[2].name)
     assert.equal(2, #default.rows[1].cells)
   end)
