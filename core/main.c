@@ -42,7 +42,10 @@ static size_t sandbox_options(const struct mw_options *o, struct mw_worker_optio
     out[n++] =
         (struct mw_worker_option){.name = "seed", .kind = MW_WORKER_NUMBER, .number = o->seed};
   }
-  out[n++] = (struct mw_worker_option){.name = "tls", .kind = MW_WORKER_FLAG, .number = o->tls};
+  // Nobody but ourselves talks to the sandbox of `run`.
+  out[n++] = (struct mw_worker_option){.name = "plain_http",
+                                       .kind = MW_WORKER_FLAG,
+                                       .number = o->plain_http || o->command == MW_COMMAND_RUN};
   out[n++] = (struct mw_worker_option){
       .name = "allow_remote", .kind = MW_WORKER_FLAG, .number = o->allow_remote};
   out[n++] = (struct mw_worker_option){

@@ -46,12 +46,12 @@ static const char usage_run[] =
 static const char usage_sandbox[] =
     "Usage: moonwatch sandbox [options]\n"
     "\n"
-    "Serves a Kubernetes API without a cluster until it gets SIGINT or SIGTERM. Objects are in\n"
-    "memory; nothing runs them.\n"
+    "Serves a Kubernetes API without a cluster until it gets SIGINT or SIGTERM: HTTPS, with a CA\n"
+    "of its own. Objects are in memory; nothing runs them.\n"
     "\n"
     "  --listen ADDRESS:PORT   default: 127.0.0.1:0, which takes any free port\n"
     "  --allow-remote          let --listen be an address that others can reach\n"
-    "  --tls                   serve HTTPS with a certificate made on the spot\n"
+    "  --plain-http            no TLS; kubectl then sends no token, other clients may\n"
     "  --token TOKEN           what clients must present; default: a random one\n"
     "  --kubeconfig-out FILE   where clients find all that; default: a temporary file\n"
     "  --apply PATH...         manifests, or directories of them, to begin with\n"
@@ -168,7 +168,7 @@ static const struct known {
     {"--log-format", RUN | SANDBOX, CALL, 0, set_format},
     {"--listen", SANDBOX, TEXT, FIELD(listen), NULL},
     {"--allow-remote", SANDBOX, FLAG, FIELD(allow_remote), NULL},
-    {"--tls", SANDBOX, FLAG, FIELD(tls), NULL},
+    {"--plain-http", SANDBOX, FLAG, FIELD(plain_http), NULL},
     {"--token", SANDBOX, TEXT, FIELD(token), NULL},
     {"--kubeconfig-out", SANDBOX, TEXT, FIELD(kubeconfig_out), NULL},
     {"--data", SANDBOX, TEXT, FIELD(data), NULL},

@@ -24,7 +24,7 @@ struct mw_options {
   const char *token;
   const char **apply;  // apply_count paths; owned
   size_t apply_count;
-  bool tls;
+  bool plain_http;
   bool allow_remote;
   bool has_seed;
   double seed;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // kube._server: time, random bytes, digests, encodings, compression, files.
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <lauxlib.h>
 #include <lua.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/clock.h"
@@ -18,6 +23,7 @@ enum {
   TEXT_MAX = 512 * 1024 * 1024,  // OpenSSL and zlib count in int
   GZIP_WINDOW = 15 + 16,         // the largest window, with gzip's frame
   GZIP_LEVEL = 4,                // what the API server uses
+  PATH_BYTES = 4096
 };
 
 // The text at idx 1, not too long for the libraries.
@@ -189,6 +195,37 @@ static int tool_directory(lua_State *L) {
   return 1;
 }
 
+static int put(const char *path, struct mw_slice text) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (fd < 0) return errno;
+  int rc = 0;
+  while (rc == 0 && text.n > 0) {
+    ssize_t n = write(fd, text.p, text.n);
+    if (n < 0 && errno != EINTR) rc = errno;
+    if (n > 0) text = (struct mw_slice){text.p + n, text.n - (size_t)n};
+  }
+  if (close(fd) != 0 && rc == 0) rc = errno;
+  return rc;
+}
+
+// write(path, text): puts a file, which only its owner may read, in the place of what was there, at
+// once. true, or nil and why not.
+static int tool_write(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  struct mw_slice text = mw_bind_slice(L, 2);
+  char scratch[PATH_BYTES];
+  int n = snprintf(scratch, sizeof scratch, "%s.new", path);
+  int rc = n < PATH_BYTES ? put(scratch, text) : ENAMETOOLONG;
+  if (rc == 0 && rename(scratch, path) != 0) rc = errno;
+  if (rc == 0) {
+    lua_pushboolean(L, 1);
+    return 1;
+  }
+  lua_pushnil(L);
+  lua_pushfstring(L, "%s: %s", path, strerror(rc));
+  return 2;
+}
+
 // data(name): the text of a file of lua/kube/sandbox/data, or nil.
 static int tool_data(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
@@ -203,13 +240,21 @@ static int tool_data(lua_State *L) {
 
 void mw_bind_server_tools(struct lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"now", tool_now},           {"monotonic", tool_monotonic},
-      {"random", tool_random},     {"sha256", tool_sha256},
-      {"sha512", tool_sha512},     {"hex", tool_hex},
-      {"base64", tool_base64},     {"base64url", tool_base64url},
-      {"unbase64", tool_unbase64}, {"unbase64url", tool_unbase64url},
-      {"gzip", tool_gzip},         {"directory", tool_directory},
-      {"data", tool_data},         {NULL, NULL},
+      {"now", tool_now},
+      {"monotonic", tool_monotonic},
+      {"random", tool_random},
+      {"sha256", tool_sha256},
+      {"sha512", tool_sha512},
+      {"hex", tool_hex},
+      {"base64", tool_base64},
+      {"base64url", tool_base64url},
+      {"unbase64", tool_unbase64},
+      {"unbase64url", tool_unbase64url},
+      {"gzip", tool_gzip},
+      {"directory", tool_directory},
+      {"data", tool_data},
+      {"write", tool_write},
+      {NULL, NULL},
   };
   luaL_register(L, NULL, functions);
 }

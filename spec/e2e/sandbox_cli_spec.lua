@@ -14,6 +14,35 @@ local function start(...)
   return proc, url, path
 end
 
+local function read(path)
+  local file = assert(io.open(path))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+-- A client that trusts what the kubeconfig says, and has its token.
+local function client_of(path)
+  local text = read(path)
+  local data = text:match("certificate%-authority%-data: (%S+)")
+  local ca = data and os.tmpname()
+  if ca then
+    cleanup.later(function() os.remove(ca) end)
+    assert(os.execute(("echo %s | base64 -d > %s"):format(data, ca)) == 0)
+  end
+  local client = http_client.new { url = text:match("server: (%S+)"), ca = ca,
+    headers = { { "Authorization", "Bearer " .. text:match("token: (%S+)") } } }
+  cleanup.later(function() client:close() end)
+  return client
+end
+
+local function status_of(client, path) return client:request({ path = path }).status end
+
+local function stop(proc)
+  proc:kill("sigterm")
+  assert.equal(0, proc:wait_exit(20), proc.stderr)
+end
+
 local function refused(code, pattern, ...)
   local result = run.run_command { ... }
   assert.same({ code, "" }, { result.code, result.stdout })
@@ -29,11 +58,9 @@ describe("moonwatch sandbox", function()
   it("serves until it is told to stop, by either signal, and leaves nothing behind", function()
     for _, signal in ipairs { "sigint", "sigterm" } do
       local proc, url, path = start()
-      assert.truthy(url:find("^http://127%.0%.0%.1:%d+$"))
+      assert.truthy(url:find("^https://127%.0%.0%.1:%d+$"))
       assert.equal(tonumber("600", 8), uv.fs_stat(path).mode % 512)
-      local client = http_client.new { url = url }
-      assert.is_number(client:request({ path = "/version" }).status)
-      client:close()
+      assert.equal(200, status_of(client_of(path), "/api/v1/namespaces/default"))
       proc:kill(signal)
       assert.equal(0, proc:wait_exit(20))
       assert.is_false(is_there(path))
@@ -41,14 +68,55 @@ describe("moonwatch sandbox", function()
   end)
 
   it("stops in order while clients wait", function()
-    local proc, url = start()
-    local client = http_client.new { url = url }
+    local proc, _, path = start()
+    local client = client_of(path)
     local stream = client:send { path = "/api/v1/namespaces?watch=true" }
     http_client.wait(function() return stream.status ~= nil end, 10)
-    proc:kill("sigterm")
-    assert.equal(0, proc:wait_exit(20))
+    assert.equal(200, stream.status)
+    stop(proc)
     stream:close()
-    client:close()
+  end)
+
+  it("speaks plain HTTP when it is told to, and asks for the token all the same", function()
+    local proc, url, path = start("--plain-http", "--token", "sesame")
+    assert.truthy(url:find("^http://127%.0%.0%.1:%d+$"))
+    local client = client_of(path)
+    assert.equal(200, status_of(client, "/api/v1/namespaces"))
+    assert.equal(401, client:request({ path = "/api/v1/namespaces", headers = { { "Authorization", false } } }).status)
+    assert.truthy(read(path):find("token: sesame", 1, true))
+    stop(proc)
+  end)
+
+  it("keeps its objects in a file, and is known by the same token and certificate again", function()
+    local directory = assert(uv.fs_mkdtemp("/tmp/mw-XXXXXX"))
+    local data = directory .. "/state"
+    cleanup.later(function()
+      os.remove(data)
+      uv.fs_rmdir(directory)
+    end)
+    local proc, url, path = start("--data", data)
+    local client, kubeconfig = client_of(path), read(path)
+    local made = client:request { method = "POST", path = "/api/v1/namespaces/default/configmaps",
+      headers = { { "Content-Type", "application/json" } }, body = '{"metadata":{"name":"kept"}}' }
+    assert.equal(201, made.status)
+    stop(proc)
+    assert.equal(tonumber("600", 8), uv.fs_stat(data).mode % 512)
+    local again
+    proc, again, path = start("--data", data, "--listen", url:match("//(.*)$"))
+    assert.same({ url, kubeconfig }, { again, read(path) })
+    assert.equal(200, status_of(client, "/api/v1/namespaces/default/configmaps/kept"))
+    stop(proc)
+  end)
+
+  it("does not begin with a file that holds something else", function()
+    local path = os.tmpname()
+    cleanup.later(function() os.remove(path) end)
+    for _, text in ipairs { "", "{", "[]", '{"revision":1}', '{"revision":1,"storages":{"pods":1}}' } do
+      local file = assert(io.open(path, "w"))
+      file:write(text)
+      file:close()
+      refused(1, "^moonwatch: the sandbox did not start: " .. path, "sandbox", "--data", path)
+    end
   end)
 
   it("writes its kubeconfig where it is told to, and listens where it is told to", function()
@@ -56,14 +124,12 @@ describe("moonwatch sandbox", function()
     cleanup.later(function() os.remove(path) end)
     local proc, url, told = start("--kubeconfig-out", path, "--listen", "127.0.0.2:0", "--seed=7")
     assert.equal(path, told)
-    assert.truthy(url:find("^http://127%.0%.0%.2:%d+$"))
-    local file = assert(io.open(path))
-    assert.truthy(file:read("*a"):find(url, 1, true))
-    file:close()
+    assert.truthy(url:find("^https://127%.0%.0%.2:%d+$"))
+    assert.truthy(read(path):find(url, 1, true))
+    assert.equal(200, status_of(client_of(path), "/version"))
     refused(1, "^moonwatch: the sandbox did not start: .*Address already in use", "sandbox", "--listen",
       url:match("//(.*)$"))
-    proc:kill("sigterm")
-    assert.equal(0, proc:wait_exit(20))
+    stop(proc)
     assert.is_true(is_there(path))
   end)
 
@@ -75,7 +141,7 @@ describe("moonwatch sandbox", function()
     refused(2, "^moonwatch: a value is missing after %-%-token; see moonwatch help sandbox", "sandbox", "--token")
     refused(2, "^moonwatch: %-%-seed takes a whole number, not 1%.5", "sandbox", "--seed", "1.5")
     refused(2, "^moonwatch: what is to be done with x%.yaml", "sandbox", "x.yaml")
-    refused(2, "^moonwatch: unknown option '%-%-tls'", "run", "x.lua", "--tls")
+    refused(2, "^moonwatch: unknown option '%-%-data'", "run", "x.lua", "--data", "y")
     refused(2, "^moonwatch: %-%-apply belongs to %-%-sandbox", "run", "x.lua", "--apply", "y")
     refused(2, "^moonwatch: %-%-sandbox is the cluster", "run", "x.lua", "--sandbox", "--context", "y")
     refused(1, "^moonwatch: the sandbox did not start: .*no%-such%-file", "sandbox", "--apply", "/no-such-file")

@@ -13,16 +13,6 @@ local function read(path)
   return text
 end
 
-local function write(path, text)
-  local scratch = path .. ".new"
-  local file, problem = io.open(scratch, "wb")
-  if not file then error(("cannot write %s"):format(problem), 0) end
-  file:write(text)
-  file:close()
-  local ok, why = os.rename(scratch, path)
-  if not ok then error(("cannot write %s"):format(why), 0) end
-end
-
 -- Manifests --------------------------------------------------------------------------------------
 
 -- The objects of a manifest, in order; a List counts as its items.
@@ -89,17 +79,24 @@ end
 
 -- State ------------------------------------------------------------------------------------------
 
---- Puts the whole state into a file, at once.
-function files.save(path, S) write(path, json.encode(S.store:snapshot())) end
+--- Puts the whole state into a file, at once, with the token and the certificate that clients know
+--- the sandbox by.
+function files.save(path, S, identity)
+  local state = json.with(S:snapshot(), "identity", json.object(identity))
+  local ok, problem = host.write(path, json.encode(state))
+  if not ok then error(("cannot write %s"):format(problem), 0) end
+end
 
---- Takes the state of a file that save() wrote; a missing file is an empty state.
-function files.load(path, S)
+--- What a file that save() wrote has, { revision, storages, identity }; nil when there is no file.
+--- A snapshot, which has no identity, will do too.
+function files.load(path)
   local file = io.open(path, "rb")
-  if not file then return end
+  if not file then return nil end
   file:close()
-  local snapshot, problem = json.decode(read(path))
-  if not snapshot then error(("%s holds no sandbox state: %s"):format(path, problem), 0) end
-  S:restore(snapshot)
+  local state, problem = json.decode(read(path))
+  local good = json.is_object(state) and type(state.revision) == "number" and json.is_object(state.storages)
+  if good then return state end
+  error(("%s holds no state of a sandbox: %s"):format(path, problem or "it is something else"), 0)
 end
 
 --- A kubeconfig for a server at `url`. Some clients refuse plain HTTP unless they are told that

@@ -7,6 +7,7 @@ local server = require "kube.sandbox.server"
 local main = {}
 
 local SAVE_EVERY = 1
+local CERTIFICATE_AGE_MAX = 300 * 24 * 3600 -- they are good for a year
 
 local function fail(...) error((...):format(select(2, ...)), 0) end
 
@@ -56,8 +57,21 @@ local function answer(S, x)
   S:settle()
 end
 
-local function listen(S, options, tls)
-  local address, port = split_address(options.listen or "127.0.0.1:0")
+-- Token and certificate: those of the last time while they still fit, so that clients who knew the
+-- sandbox then know it again; new ones otherwise.
+local function identify(options, address, kept)
+  local known = kept and kept.identity or {}
+  local now = host.now()
+  local identity = { token = options.token or known.token or host.hex(host.random(16)) }
+  if options.plain_http then return identity end
+  local fits = known.certificate and known.address == address and now < known.made + CERTIFICATE_AGE_MAX
+  local tls = fits and known or host.certificate { "127.0.0.1", "::1", "localhost", address }
+  identity.ca, identity.certificate, identity.key = tls.ca, tls.certificate, tls.key
+  identity.address, identity.made = address, fits and known.made or now
+  return identity
+end
+
+local function listen(S, options, address, port, tls)
   if not is_loopback(address) and not options.allow_remote then
     fail("refusing to listen on %s: whoever reaches it owns the sandbox; use a loopback address or --allow-remote",
       address)
@@ -75,12 +89,12 @@ local function listen(S, options, tls)
 end
 
 -- Writes the state to its file when it has changed, and once more at the end.
-local function keep(S, path)
+local function keep(S, path, identity)
   local saved = S.store.revision
   local function save()
     if S.store.revision == saved then return end
     saved = S.store.revision
-    files.save(path, S)
+    files.save(path, S, identity)
   end
   local function again()
     save()
@@ -93,18 +107,19 @@ end
 --- Starts it with host.options; returns what to do at the end.
 function main.run()
   local options = host.options
-  local tls
-  if options.tls then tls = host.certificate { "127.0.0.1", "::1", "localhost" } end
-  local S = instance.new {
-    token = options.token or host.hex(host.random(16)),
-    seed = options.seed,
-    ca = tls and tls.ca,
-  }
-  if options.data then files.load(options.data, S) end
+  local address, port = split_address(options.listen or "127.0.0.1:0")
+  local kept = options.data and files.load(options.data)
+  local identity = identify(options, address, kept)
+  local S = instance.new { token = identity.token, seed = options.seed, ca = identity.ca }
+  if kept then
+    local ok, problem = S:restore(kept)
+    if not ok then fail("%s: %s", options.data, problem) end
+  end
   for _, path in ipairs(options.apply or {}) do files.apply(S, path) end
-  local listener, url = listen(S, options, tls)
-  local save = options.data and keep(S, options.data)
-  host.ready { url = url, kubeconfig = files.kubeconfig(S, url, tls and tls.ca) }
+  local tls = identity.certificate and { certificate = identity.certificate, key = identity.key }
+  local listener, url = listen(S, options, address, port, tls)
+  local save = options.data and keep(S, options.data, identity)
+  host.ready { url = url, kubeconfig = files.kubeconfig(S, url, identity.ca) }
   return function()
     S.watches:close()
     if save then save() end
