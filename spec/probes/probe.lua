@@ -167,16 +167,21 @@ function Probe:setup(method, path, body)
   return answer
 end
 
---- Repeats a GET until done(answer), and notes only the last answer.
+--- Repeats a GET until done(answer), and notes only the last answer. Raises when that takes longer
+--- than options.seconds, or the target's patience.
 function Probe:poll(path, done, options)
   options = options or {}
   local answer
   local quiet = { quiet = "unseen", accept = options.accept }
-  local stop = os.time() + (options.seconds or 20)
-  repeat
-    if answer then http_client.wait(function() return false end, 0.02) end
+  local seconds = math.min(options.seconds or 20, self.target.patience)
+  local stop = os.time() + seconds
+  while true do
     answer = self:get(path, quiet)
-  until done(answer) or os.time() > stop
+    if done(answer) then break end
+    assert(os.time() <= stop, ("GET %s: not as expected in %d s: %d %s"):format(path, seconds, answer.status,
+      answer.body:sub(1, 300)))
+    http_client.wait(function() return false end, 0.02)
+  end
   if not options.quiet then note_answer(self, answer, options) end
   return answer
 end
@@ -213,6 +218,7 @@ end
 
 function Watch:_events(count, seconds)
   local events = json.array {}
+  seconds = math.min(seconds, self.probe.target.patience)
   http_client.wait(function()
     while #events < count do
       local event = self:_next()

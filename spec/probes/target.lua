@@ -18,13 +18,18 @@ local function parse(path)
   local out = { tokens = {} }
   out.url = text:match("server: (https?://[%w%.%-]+:%d+)")
   out.ca = text:match("certificate%-authority: ([^%s},]+)")
-  for name, token in text:gmatch("name: ([%w%-]+),?%s+user:%s+{?%s*token: ([^%s},]+)") do out.tokens[name] = token end
+  for name, token in text:gmatch("name: ([%w%-]+),?%s+user:%s+{?%s*token: ([^%s},]+)") do
+    out.tokens[name] = token
+  end
+  -- The sandbox has one user.
+  out.tokens.admin = out.tokens.admin or out.tokens.sandbox
   return out
 end
 
-local function new(kubeconfig, name, expire)
+-- `patience`: the seconds in which what must come has come.
+local function new(kubeconfig, patience, expire)
   local self = setmetatable(parse(kubeconfig), Target)
-  self.name, self._expire = name, expire
+  self.patience, self._expire = patience, expire
   self.client = http_client.new { url = self.url, ca = self.ca,
     headers = { { "Authorization", "Bearer " .. self:token "admin" } } }
   return self
@@ -44,7 +49,7 @@ function Target:close() self.client:close() end
 --- The cluster of scripts/kube, by its environment.
 function target.real()
   local cluster = require "spec.support.cluster"
-  return new(cluster.kubeconfig, "real", function()
+  return new(cluster.kubeconfig, 60, function()
     cluster.compact()
     cluster.kube("restart-apiserver")
   end)
@@ -52,7 +57,7 @@ end
 
 --- A sandbox that spec/support/sandbox.lua started.
 function target.sandbox(sandbox)
-  return new(sandbox.kubeconfig, "sandbox", function(self)
+  return new(sandbox.kubeconfig, 5, function(self)
     local answer = self.client:request { method = "POST", path = "/sandbox/v1/expire" }
     assert(answer.status < 300, "expire: " .. answer.body)
   end)

@@ -131,7 +131,6 @@ function Connection:close()
   for _, handle in ipairs(self._handles) do
     if not handle:is_closing() then handle:close() end
   end
-  uv.run("nowait")
 end
 
 function Connection:write(text)
@@ -216,6 +215,7 @@ end
 --- Closes the connections that no exchange uses.
 function Client:close()
   while #self._idle > 0 do self._idle[#self._idle]:close() end
+  uv.run("nowait")
 end
 
 return http_client
