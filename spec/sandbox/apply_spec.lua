@@ -240,6 +240,29 @@ describe("server-side apply", function()
   end)
 end)
 
+describe("objects of many kinds", function()
+  local registry = require("kube.sandbox.kinds").new()
+  local schema = require "kube.sandbox.schema"
+
+  for line in io.lines "spec/fixtures/sandbox/creates.jsonl" do
+    local case = json.decode(line)
+    it(("have the owners that kube-apiserver wrote: %s of a %s"):format(case.op, case.kind), function()
+      local body, expected = case.body, case.result.metadata.managedFields
+      local R = registry:by_kind(body.apiVersion, body.kind)
+      local how = { manager = "one", api_version = body.apiVersion, kind = body.kind, time = case.now,
+        schema = schema.of(R), reset_fields = reset_fields.of(R) }
+      local found
+      if case.op == "apply" then
+        found = assert(managed.apply(nil, body, how)).metadata.managedFields
+      else
+        local created_as = json.with(case.result, "metadata", json.with(case.result.metadata, "managedFields", nil))
+        found = managed.update(nil, created_as, how)
+      end
+      assert.are.equal(json.encode(expected), json.encode(found))
+    end)
+  end
+end)
+
 describe("writes recorded from kube-apiserver", function()
   local check = require "spec.support.apply_check"
 

@@ -3,15 +3,18 @@
 -- The server must be alone with it: freeze kube-controller-manager, which writes Deployments too.
 --
 --   eval "$(scripts/kube env)"
---   luajit spec/support/apply_recorder.lua SEED SEQUENCES > cases.jsonl
+--   luajit spec/support/apply_recorder.lua SEED SEQUENCES [slow] > cases.jsonl
+--   luajit spec/support/apply_recorder.lua creates > creates.jsonl
 --
 -- One line for each object: { kind, steps = [{ op, manager, force, subresource, body, code, now, result }] },
--- `now` being the second in which the server wrote.
+-- `now` being the second in which the server wrote. With `slow` every write has a second of its own, which
+-- tells the times of entries apart. `creates` records one create and one apply of many kinds instead.
 package.path = "./?.lua;" .. package.path
 require "spec.support.sandbox_env"
 local codec = require "spec.support.codec"
 local json = require "kube.sandbox.json"
 local kinds = require "spec.support.apply_kinds"
+local manifests = require "spec.support.apply_manifests"
 local steps = require "spec.support.apply_steps"
 
 local kubeconfig = assert(io.open(assert(os.getenv "KUBECONFIG"))):read("*a")
@@ -85,6 +88,7 @@ local function record(random, kind_name, name, next_step, count)
   local kind = kinds[kind_name]
   local case, live = json.object { kind = kind_name, steps = json.array {} }, nil
   for _ = 1, count do
+    if arg[3] == "slow" then os.execute("sleep 1.1") end
     local step = next_step(random, kind_name, kind, name, live)
     local code, result, date = send(kind, name, step)
     if code < 300 then live = result end
@@ -99,25 +103,42 @@ local function record(random, kind_name, name, next_step, count)
   return case
 end
 
-local seed, count = tonumber(arg[1]), tonumber(arg[2])
-local random = codec.random(seed)
-local code = request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json",
-  kinds.definition)
-assert(code == 201 or code == 409, "cannot define the custom kind")
-repeat until request("GET", kinds.Gadget.path:format("default"), "application/json") == 200
--- Kinds in turn; the custom one has most to offer.
-local order = { "ConfigMap", "Deployment", "Gadget", "Service", "Gadget" }
-for i = 1, count do
-  local kind_name, name = order[(i - 1) % #order + 1], ("o%d-%d"):format(seed, i)
-  local case
-  if random(12) == 1 then
-    case = record(random, kind_name, name, steps.migration, 3)
-  elseif random(12) == 1 then
-    case = record(random, kind_name, name, steps.crowd, 18)
-  else
-    case = record(random, kind_name, name, steps.next, random(4, 7))
+local function record_creates()
+  for _, manifest in ipairs(manifests) do
+    local api_version, kind, path, rest = unpack(manifest)
+    for _, op in ipairs { "create", "apply" } do
+      local body = json.decode(('{"apiVersion":"%s","kind":"%s","metadata":{"name":"all-%s","labels":{"x":"y"}},%s}')
+        :format(api_version, kind, op, rest))
+      local code, result, date = send({ path = path }, "all-" .. op, { op = op, manager = "one", body = body })
+      assert(code == 201, ("%s %s: %s"):format(op, kind, json.encode(result)))
+      print(json.encode { op = op, kind = kind, body = body, result = masked(result), now = written_at(date, result) })
+      request("DELETE", path .. "/all-" .. op .. "?gracePeriodSeconds=0", "application/json")
+    end
   end
-  print(json.encode(case))
 end
+
+local function record_sequences(seed, count)
+  local random = codec.random(seed)
+  local code = request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json",
+    kinds.definition)
+  assert(code == 201 or code == 409, "cannot define the custom kind")
+  repeat until request("GET", kinds.Gadget.path:format("default"), "application/json") == 200
+  -- Kinds in turn; the custom one has most to offer.
+  local order = { "ConfigMap", "Deployment", "Gadget", "Service", "Gadget" }
+  for i = 1, count do
+    local kind_name, name = order[(i - 1) % #order + 1], ("o%d-%d"):format(seed, i)
+    local case
+    if random(12) == 1 then
+      case = record(random, kind_name, name, steps.migration, 3)
+    elseif random(12) == 1 then
+      case = record(random, kind_name, name, steps.crowd, 18)
+    else
+      case = record(random, kind_name, name, steps.next, random(4, 7))
+    end
+    print(json.encode(case))
+  end
+end
+
+if arg[1] == "creates" then record_creates() else record_sequences(tonumber(arg[1]), tonumber(arg[2])) end
 os.remove(body_path)
 os.remove(head_path)

@@ -127,6 +127,21 @@ local function json_patch_of(random, kind_name)
   return out
 end
 
+-- Doubles an element of a list that is merged by key: allowed, except in an apply.
+local function double(random, body)
+  for _, c in ipairs(json.get(body, "spec", "template", "spec", "containers") or {}) do
+    for _, name in ipairs { "env", "ports" } do
+      local elements = c[name]
+      if json.is_array(elements) and #elements > 0 and random(3) == 1 then
+        local again = json.shallow(elements[random(#elements)])
+        if name == "env" then again.value = "again" else again.name = nil end
+        elements[#elements + 1] = again
+      end
+    end
+  end
+  return body
+end
+
 local function named(document, kind_name, kind, name)
   document.apiVersion, document.kind = kind.api_version, kind_name
   document.metadata = document.metadata or json.object {}
@@ -160,7 +175,7 @@ function steps.next(random, kind_name, kind, name, live)
   local fresh = kind.make(random)
   if not live then
     step.op = random(2) == 1 and "create" or "apply"
-    step.body = named(fresh, kind_name, kind, name)
+    step.body = named(step.op == "create" and double(random, fresh) or fresh, kind_name, kind, name)
   elseif pick <= 45 then
     step.op, step.force = "apply", random(2) == 1
     step.body = named(fresh, kind_name, kind, name)
@@ -169,13 +184,13 @@ function steps.next(random, kind_name, kind, name, live)
     step.body = kind.make_status(random)
     if step.op == "apply" then named(step.body, kind_name, kind, name) end
   elseif pick <= 67 then
-    step.op, step.body = "update", overlay(random, live, fresh)
+    step.op, step.body = "update", double(random, overlay(random, json.copy(live), fresh))
     if random(8) == 1 then
       step.body.metadata = json.with(step.body.metadata, "managedFields",
         random(2) == 1 and json.array {} or json.array { json.object {} })
     end
   elseif pick <= 80 then
-    step.op, step.body = "merge", patch_of(random, fresh, 0)
+    step.op, step.body = "merge", patch_of(random, double(random, fresh), 0)
   elseif pick <= 90 and kind_name ~= "Gadget" then
     step.op, step.body = "strategic", strategic_of(random, fresh)
   else
