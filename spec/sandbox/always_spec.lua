@@ -54,6 +54,12 @@ describe("what Go always writes", function()
       filled("v1", "Pod", '{"spec":{"containers":[{"name":"c","image":"i"}]}}'))
   end)
 
+  it("leave no place for a zero that Go omits; a pointer to one is kept", function()
+    assert.equal('{"metadata":{},"spec":{"containers":null,"hostUsers":false,"securityContext":{"runAsUser":0}},'
+      .. '"status":{}}', filled("v1", "Pod", '{"spec":{"nodeName":"","hostNetwork":false,"hostUsers":false,'
+      .. '"securityContext":{"runAsUser":0}}}'))
+  end)
+
   it("leaves the given document as it is, and odd values to those who check them", function()
     local document = json.decode '{"spec":7,"metadata":{"labels":[]}}'
     local before = json.encode(document)

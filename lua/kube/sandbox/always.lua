@@ -1,6 +1,7 @@
--- What Go writes though nobody set it. A struct that is not a pointer is always there ("resources":{},
--- "status":{}), and so is a field without omitempty, as null or zero. Objects of built-in kinds have
--- these in every answer of the server, whatever their client sent.
+-- What Go writes though nobody set it, and leaves out though somebody did. A struct that is not a
+-- pointer is always there ("resources":{}, "status":{}), and so is a field without omitempty, as null
+-- or zero; a zero with omitempty never is. Objects of built-in kinds are like this in every answer of
+-- the server, whatever their client sent.
 local json = require "kube.sandbox.json"
 local messages = require "kube.sandbox.messages"
 
@@ -38,6 +39,12 @@ local function absent(field)
   return fill(field.message, json.object {})
 end
 
+-- Whether a value that is there is left out.
+local function is_omitted(field, value)
+  if not field.scalar or field.pointer or field.repeated or field.map or field.kept then return false end
+  return value == SCALAR_ZEROS[field.scalar] or field.scalar == "bytes" and value == ""
+end
+
 local function fill_all(name, list)
   local out
   for key, item in pairs(list) do
@@ -50,20 +57,23 @@ local function fill_all(name, list)
   return out or list
 end
 
--- Adds to `out`, a copy of `object` that is made for the first addition.
+-- Changes `out`, a copy of `object` that is made for the first change.
 local function fill_fields(name, object, out)
   for _, field in pairs(messages.of(name) or {}) do
     if field.name == "" then
       out = fill_fields(field.message, object, out)
     else
-      local value, new = object[field.name], nil
+      local value = object[field.name]
+      local new = value
       if value == nil then
         new = absent(field)
+      elseif is_omitted(field, value) then
+        new = nil
       elseif field.message and ZEROS[field.message] == nil then
         new = (field.repeated or field.map) and type(value) == "table" and fill_all(field.message, value)
           or fill(field.message, value)
       end
-      if new ~= nil and new ~= value then
+      if new ~= value then
         out = out or json.shallow(object)
         out[field.name] = new
       end
@@ -78,10 +88,19 @@ function fill(name, object)
   return fill_fields(name, object) or object
 end
 
---- The document of a built-in kind with what Go always writes; shares what is complete.
+--- The document of a built-in kind with what Go always writes and without what it never does; shares
+--- what is complete.
 function always.fill(R, document)
   if not R.definition then return document end
   return fill(R.definition, document)
+end
+
+local empties = {}
+
+--- The object of a built-in kind (by the name of its definition) that nobody has written to.
+function always.empty(definition)
+  empties[definition] = empties[definition] or fill(definition, json.object {})
+  return empties[definition]
 end
 
 return always

@@ -144,7 +144,7 @@ function body.conform(ctx, R, document, text, field_validation)
   elseif field_validation == "Warn" then
     for _, problem in ipairs(problems) do ctx:warn(problem) end
   end
-  return R.builtin and shape.normalize(R, clean) or clean
+  return shape.read(R, clean)
 end
 
 return body

@@ -1,5 +1,7 @@
 -- Documents of built-in kinds as Go's structs give them back: null is absent, and so is an empty
--- map or list that need not be there. Custom resources keep what they were given.
+-- map or list that need not be there; what Go always writes is there. Custom resources keep what they
+-- were given.
+local always = require "kube.sandbox.always"
 local json = require "kube.sandbox.json"
 local schema = require "kube.sandbox.schema"
 
@@ -53,7 +55,10 @@ function normalize(value, node)
   return normalize_object(value, node)
 end
 
---- The document without what Go leaves out; shares what stays the same.
-function shape.normalize(R, document) return normalize(document, schema.of(R)) end
+--- The document as Go would write it after it read it; shares what stays the same.
+function shape.read(R, document)
+  if not R.builtin then return document end
+  return always.fill(R, normalize(document, schema.of(R)))
+end
 
 return shape

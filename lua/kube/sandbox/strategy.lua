@@ -14,6 +14,7 @@
 --   holds(document)                        true while something other than finalizers keeps it
 --   answer(ctx, document)                  the kind is a question: fills in the answer, nothing is stored
 --   status_keeps                           metadata that a write of /status cannot change
+local always = require "kube.sandbox.always"
 local json = require "kube.sandbox.json"
 
 local strategy = {}
@@ -30,7 +31,9 @@ end
 --- Fills in what a new object starts with.
 function strategy.prepare_create(ctx, document)
   local R, own = ctx.R, of(ctx.R)
-  if R.subresources.status and not own.keeps_status then document.status = nil end
+  if R.subresources.status and not own.keeps_status then
+    document.status = R.definition and always.empty(R.definition).status or nil
+  end
   if own.prepare_create then document = own.prepare_create(ctx, document) or document end
   return document
 end

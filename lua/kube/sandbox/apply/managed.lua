@@ -105,12 +105,8 @@ end
 function managed.update(old, new, options)
   local all = beginning(old, new, options)
   if old and next(all) == nil then return nil end
-  local live, document = old and without_managers(old), without_managers(new)
-  if not live then
-    live = skeleton.of(options.schema)
-    if skeleton.is_builtin(options.schema) then document = skeleton.without_nulls(document) end
-  end
-  local ok, result = pcall(record, live, document, all, options.manager, atom.of(options.schema), options)
+  local live = old and without_managers(old) or skeleton.of(options.schema)
+  local ok, result = pcall(record, live, without_managers(new), all, options.manager, atom.of(options.schema), options)
   if ok then return managers.encode(result) end
   -- Documents that do not fit their schema have no managers; other errors are this module's own.
   if type(result) == "string" and result:find("^element %d+: ") then return nil end

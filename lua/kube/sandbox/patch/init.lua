@@ -106,7 +106,7 @@ local function conform(ctx, document, problems, validation, change)
   end
   local clean, found, refusal = strict.check(R, document)
   if refusal then refuse(change and converter_text(refusal) or refusal) end
-  clean = R.builtin and shape.normalize(R, clean) or clean
+  clean = shape.read(R, clean)
   for _, problem in ipairs(found) do problems[#problems + 1] = problem end
   if not problems[1] or validation == "Ignore" then return clean end
   if validation == "Strict" then refuse("strict decoding error: " .. table.concat(problems, ", ")) end

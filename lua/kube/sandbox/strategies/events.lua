@@ -1,4 +1,5 @@
 -- Events: one stored object (as core/v1 writes it) with two faces, kept for an hour.
+local always = require "kube.sandbox.always"
 local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
 local object = require "kube.sandbox.object"
@@ -27,33 +28,19 @@ local function renamed(document, names)
   return out
 end
 
--- What Go writes although it is empty.
-local function complete_core(document)
-  for _, name in ipairs { "eventTime", "firstTimestamp", "lastTimestamp" } do
-    if document[name] == nil then document[name] = json.null end
-  end
-  for _, name in ipairs { "reportingComponent", "reportingInstance" } do
-    if document[name] == nil then document[name] = "" end
-  end
-  for _, name in ipairs { "involvedObject", "source" } do
-    if document[name] == nil then document[name] = json.object {} end
-  end
-  return document
-end
+local CORE = { definition = "io.k8s.api.core.v1.Event" }
+local NEW = { definition = "io.k8s.api.events.v1.Event" }
 
 local function from_storage(stored)
   local out = renamed(stored, BACK)
   out.apiVersion = "events.k8s.io/v1"
-  for _, name in ipairs { "reportingController", "reportingInstance" } do
-    if out[name] == "" then out[name] = nil end
-  end
-  return out
+  return always.fill(NEW, out)
 end
 
 local function to_storage(document)
   local out = renamed(document, NAMES)
   out.apiVersion = "v1"
-  return complete_core(out)
+  return always.fill(CORE, out)
 end
 
 local function validate_core(_, new, _, errors)
@@ -84,11 +71,9 @@ local function after_create(ctx, stored)
   end)
 end
 
-local function default_core(_, document) return complete_core(document) end
-
 function events.of(R)
   if R.group == "" then
-    return { default = default_core, validate = validate_core, after_create = after_create }
+    return { validate = validate_core, after_create = after_create }
   end
   R.from_storage, R.to_storage = from_storage, to_storage
   return { validate = validate_new, after_create = after_create }

@@ -34,9 +34,8 @@ local function add_labels(metadata, added)
 end
 
 local function create_job(_, document)
-  document.status = json.object {}
   local spec = document.spec
-  if not json.is_object(spec) or spec.manualSelector == true then return document end
+  if spec.manualSelector == true then return document end
   spec = json.shallow(spec)
   document.spec = spec
   local m = document.metadata
@@ -124,14 +123,9 @@ local function validate_cron(_, new, _, errors)
   check_template(errors, json.get(spec, "jobTemplate", "spec") or json.object {}, "spec.jobTemplate.spec.template")
 end
 
-local function create_cron(_, document)
-  document.status = json.object {}
-  return document
-end
-
 function jobs.of(R)
   if R.kind == "CronJob" then
-    return { default = default_cron, prepare_create = create_cron, validate = validate_cron }
+    return { default = default_cron, validate = validate_cron }
   end
   return { default = default_job, prepare_create = create_job, validate = validate_job, delete = delete_job }
 end

@@ -14,11 +14,6 @@ local function validate(_, new, _, errors)
   end
 end
 
-local function prepare_create(_, document)
-  if not json.is_object(document.spec) then document.spec = json.object {} end
-  return document
-end
-
-function leases.of() return { prepare_create = prepare_create, validate = validate } end
+function leases.of() return { validate = validate } end
 
 return leases

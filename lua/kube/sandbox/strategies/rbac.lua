@@ -6,11 +6,6 @@ local rbac = {}
 
 local GROUP = "rbac.authorization.k8s.io"
 
-local function default_role(_, document)
-  if document.rules == nil then document.rules = json.null end
-  return document
-end
-
 local function check_rule(errors, rule, path, namespaced)
   if not json.get(rule, "verbs", 1) then
     errors[#errors + 1] = field.required(path .. ".verbs", "verbs must contain at least one value")
@@ -63,7 +58,7 @@ end
 
 function rbac.of(R)
   if R.kind:find("Binding$") then return { default = default_binding, validate = validate_binding } end
-  return { default = default_role, validate = validate_role }
+  return { validate = validate_role }
 end
 
 return rbac

@@ -81,11 +81,8 @@ local function allocate(ctx, spec)
 end
 
 local function prepare_create(ctx, document)
-  document.status = json.object { loadBalancer = json.object {} }
-  if json.is_object(document.spec) then
-    document.spec = json.shallow(document.spec)
-    allocate(ctx, document.spec)
-  end
+  document.spec = json.shallow(document.spec)
+  allocate(ctx, document.spec)
   return document
 end
 

@@ -67,14 +67,6 @@ function defaults.ReplicationController(spec, document)
   set(document.metadata, "labels", labels)
 end
 
-local STATUS = {
-  Deployment = {},
-  ReplicaSet = { replicas = 0 },
-  ReplicationController = { replicas = 0 },
-  StatefulSet = { replicas = 0, availableReplicas = 0 },
-  DaemonSet = { currentNumberScheduled = 0, numberMisscheduled = 0, desiredNumberScheduled = 0, numberReady = 0 },
-}
-
 local function default(ctx, document)
   local kind = ctx.R.kind
   if json.is_object(document.template) then document.template = pod_spec.template(document.template) end
@@ -83,12 +75,6 @@ local function default(ctx, document)
   document.spec = spec
   if json.is_object(spec.template) then spec.template = pod_spec.template(spec.template) end
   if defaults[kind] then defaults[kind](spec, document) end
-  return document
-end
-
-local function prepare_create(ctx, document)
-  local initial = STATUS[ctx.R.kind]
-  if initial then document.status = json.copy(json.object(initial)) end
   return document
 end
 
@@ -147,7 +133,6 @@ end
 function workloads.of(R)
   return {
     default = default,
-    prepare_create = prepare_create,
     validate = validate,
     generation_changed = R.kind == "Deployment" and annotations_changed or nil,
   }
