@@ -65,18 +65,12 @@ static int codec_encode_sorted(lua_State *L) {
 }
 
 // Paths, each with a NUL behind it: nothing may raise while the search goes on.
-struct paths {
-  struct mw_buf *text;
-  int left;
-};
-
 static void note_duplicate(void *ctx, struct mw_slice path) {
-  struct paths *paths = ctx;
-  if (paths->left == 0 || mw_buf_reserve(paths->text, path.n + 1) < 0) return;
-  memcpy(paths->text->p + paths->text->n, path.p, path.n);
-  paths->text->p[paths->text->n + path.n] = '\0';
-  paths->text->n += path.n + 1;
-  paths->left--;
+  struct mw_buf *paths = ctx;
+  if (mw_buf_reserve(paths, path.n + 1) < 0) return;
+  memcpy(paths->p + paths->n, path.p, path.n);
+  paths->p[paths->n + path.n] = '\0';
+  paths->n += path.n + 1;
 }
 
 // duplicates(text): an array with the paths of keys that an object has more than once, the first
@@ -84,16 +78,15 @@ static void note_duplicate(void *ctx, struct mw_slice path) {
 // buffer.
 static int codec_duplicates(lua_State *L) {
   struct mw_buf *buffer = lua_touserdata(L, lua_upvalueindex(1));
-  struct paths paths = {.text = buffer, .left = DUPLICATES_MAX};
   mw_buf_reset(buffer);
-  int rc = mw_json_duplicates(mw_bind_slice(L, 1), note_duplicate, &paths);
+  int rc = mw_json_duplicates(mw_bind_slice(L, 1), DUPLICATES_MAX, note_duplicate, buffer);
   lua_newtable(L);
-  const char *p = buffer->p;
-  for (int i = 1; rc == 0 && i <= DUPLICATES_MAX - paths.left; i++) {
-    size_t n = strlen(p);
-    lua_pushlstring(L, p, n);
-    lua_rawseti(L, -2, i);
-    p += n + 1;
+  int i = 0;
+  for (size_t at = 0; rc == 0 && at < buffer->n;) {
+    size_t n = strlen(buffer->p + at);
+    lua_pushlstring(L, buffer->p + at, n);
+    lua_rawseti(L, -2, ++i);
+    at += n + 1;
   }
   if (buffer->cap > BUFFER_KEPT) mw_buf_deinit(buffer);
   return 1;

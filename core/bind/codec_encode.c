@@ -64,7 +64,14 @@ static int fail(struct writer *w, const struct place *at, int code, const char *
   return code;
 }
 
-static int put(struct writer *w, const struct place *at, const void *p, size_t n) {
+static inline int put(struct writer *w, const struct place *at, const void *p, size_t n) {
+  struct mw_buf *out = w->out;
+  if (n < out->cap - out->n && n <= out->limit - out->n) {  // as mw_buf_add does, without the call
+    memcpy(out->p + out->n, p, n);
+    out->n += n;
+    out->p[out->n] = '\0';
+    return 0;
+  }
   return mw_buf_add(w->out, p, n) < 0 ? fail(w, at, MW_ELIMIT, "the document is too large") : 0;
 }
 
@@ -269,10 +276,9 @@ static int write_sorted(struct writer *w, const struct place *at, int idx, unsig
   return rc < 0 ? rc : put(w, at, "}", 1);
 }
 
-bool mw_codec_is_array(lua_State *L, int idx) {
+static bool is_array(lua_State *L, int idx, const struct mw_codec *codec) {
   if (lua_getmetatable(L, idx)) {
     const void *mt = lua_topointer(L, -1);
-    const struct mw_codec *codec = mw_codec_of(L);
     lua_pop(L, 1);
     if (mt == codec->array_mt) return true;
     if (mt == codec->object_mt) return false;
@@ -284,6 +290,8 @@ bool mw_codec_is_array(lua_State *L, int idx) {
   return number;
 }
 
+bool mw_codec_is_array(lua_State *L, int idx) { return is_array(L, idx, mw_codec_of(L)); }
+
 static int write_table(struct writer *w, const struct place *at, int idx, unsigned depth) {
   if (depth > MW_JSON_DEPTH_MAX || !lua_checkstack(w->L, 12)) {
     return fail(w, at, MW_ELIMIT, "nested too deep (a table that contains itself?)");
@@ -293,7 +301,7 @@ static int write_table(struct writer *w, const struct place *at, int idx, unsign
   if (depth == 1 && !sort && mw_objtable_untouched(w->L, idx, &json))
     return put(w, at, json.p, json.n);
   mw_objtable_complete(w->L, idx);
-  if (mw_codec_is_array(w->L, idx)) return write_array(w, at, idx, depth);
+  if (is_array(w->L, idx, w->codec)) return write_array(w, at, idx, depth);
   return sort ? write_sorted(w, at, idx, depth) : write_object(w, at, idx, depth);
 }
 

@@ -28,6 +28,7 @@ struct search {
   uint32_t objects;
   struct mw_buf path;
   struct mw_map plain;  // unescaped keys: the map owns the bytes that slots point to
+  size_t left;          // places that may still be told
   mw_duplicate_cb cb;
   void *ctx;
 };
@@ -89,54 +90,72 @@ static int plain_key(struct search *s, struct mw_slice *key) {
   return rc;
 }
 
-static int value(struct search *s, unsigned depth);
+// Where we are, as a chain of C frames from the innermost outwards: few documents need a path.
+struct place {
+  const struct place *parent;
+  struct mw_slice key;  // p is NULL for an element
+  size_t index;
+};
 
-static int object(struct search *s, unsigned depth) {
-  const size_t base = s->path.n;
+static int add_place(struct mw_buf *path, const struct place *at) {
+  if (at == NULL) return 0;
+  int rc = add_place(path, at->parent);
+  if (rc < 0) return rc;
+  if (at->key.p == NULL) return mw_buf_printf(path, "[%zu]", at->index);
+  if (path->n > 0) rc = mw_buf_add(path, ".", 1);
+  return rc < 0 ? rc : mw_buf_add(path, at->key.p, at->key.n);
+}
+
+static int report(struct search *s, const struct place *at) {
+  if (s->left == 0) return 0;
+  s->left--;
+  mw_buf_reset(&s->path);
+  int rc = add_place(&s->path, at);
+  if (rc == 0) s->cb(s->ctx, mw_buf_slice(&s->path));
+  return rc;
+}
+
+static int value(struct search *s, const struct place *at, unsigned depth);
+
+static int object(struct search *s, const struct place *at, unsigned depth) {
   const uint32_t number = s->objects++;
   bool first = true, escaped;
-  struct mw_slice key;
+  struct place here = {.parent = at};
   int rc;
-  while ((rc = mw_json_member(&s->c, &first, &key, &escaped)) > 0) {
-    if (escaped && plain_key(s, &key) < 0) return MW_EPARSE;
-    if (base > 0) rc = mw_buf_add(&s->path, ".", 1);
-    if (rc >= 0) rc = mw_buf_add(&s->path, key.p, key.n);
+  while ((rc = mw_json_member(&s->c, &first, &here.key, &escaped)) > 0) {
+    if (escaped && plain_key(s, &here.key) < 0) return MW_EPARSE;
+    rc = is_repeated(s, number, here.key) ? report(s, &here) : 0;
+    if (rc == 0) rc = value(s, &here, depth + 1);
     if (rc < 0) return rc;
-    if (is_repeated(s, number, key)) s->cb(s->ctx, mw_buf_slice(&s->path));
-    rc = value(s, depth + 1);
-    if (rc < 0) return rc;
-    s->path.n = base;
   }
   return rc;
 }
 
-static int array(struct search *s, unsigned depth) {
-  const size_t base = s->path.n;
+static int array(struct search *s, const struct place *at, unsigned depth) {
   bool first = true;
+  struct place here = {.parent = at};
   int rc;
-  for (size_t i = 0; (rc = mw_json_element(&s->c, &first)) > 0; i++) {
-    rc = mw_buf_printf(&s->path, "[%zu]", i);
-    if (rc == 0) rc = value(s, depth + 1);
+  for (; (rc = mw_json_element(&s->c, &first)) > 0; here.index++) {
+    rc = value(s, &here, depth + 1);
     if (rc < 0) return rc;
-    s->path.n = base;
   }
   return rc;
 }
 
-static int value(struct search *s, unsigned depth) {
+static int value(struct search *s, const struct place *at, unsigned depth) {
   enum mw_json_kind kind = mw_json_peek(&s->c);
   if (kind != MW_JSON_OBJECT && kind != MW_JSON_ARRAY) return mw_json_skip(&s->c);
   if (depth > MW_JSON_DEPTH_MAX) return MW_ELIMIT;
   int rc = mw_json_enter(&s->c);
   if (rc < 0) return rc;
-  return kind == MW_JSON_OBJECT ? object(s, depth) : array(s, depth);
+  return kind == MW_JSON_OBJECT ? object(s, at, depth) : array(s, at, depth);
 }
 
-int mw_json_duplicates(struct mw_slice json, mw_duplicate_cb cb, void *ctx) {
-  struct search s = {.c = {json.p, json.p + json.n}, .cb = cb, .ctx = ctx};
+int mw_json_duplicates(struct mw_slice json, size_t max, mw_duplicate_cb cb, void *ctx) {
+  struct search s = {.c = {json.p, json.p + json.n}, .left = max, .cb = cb, .ctx = ctx};
   mw_buf_init(&s.path, json.n + (size_t)MW_JSON_DEPTH_MAX * 24);
   mw_map_init(&s.plain);
-  int rc = value(&s, 1);
+  int rc = value(&s, NULL, 1);
   if (rc == 0) {
     mw_json_peek(&s.c);
     if (s.c.p != s.c.end) rc = MW_EPARSE;

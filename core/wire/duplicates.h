@@ -8,5 +8,6 @@
 // "spec.containers[0].name"; it lives until the call returns.
 typedef void (*mw_duplicate_cb)(void *ctx, struct mw_slice path);
 
-// Walks a whole document in time linear to its length. Negative when it is not JSON.
-int mw_json_duplicates(struct mw_slice json, mw_duplicate_cb cb, void *ctx);
+// Walks a whole document in time linear to its length and tells the first `max` places. Negative
+// when it is not JSON.
+int mw_json_duplicates(struct mw_slice json, size_t max, mw_duplicate_cb cb, void *ctx);

@@ -2,6 +2,8 @@
 // The public cursor: a thin face on the walker (wire/scan.h) in its validate-only mode.
 #include "wire/json.h"
 
+#include <string.h>
+
 #include "base/err.h"
 #include "wire/frame.h"
 #include "wire/scan.h"
@@ -223,11 +225,25 @@ static int quote_stop(const char *p, size_t n, struct mw_buf *out) {
   return quote_char((unsigned char)*p, out);
 }
 
+// Most strings stand for themselves: they are added in one piece.
+static int quote_plain(struct mw_slice s, struct mw_buf *out) {
+  int rc = mw_buf_reserve(out, s.n + 2);
+  if (rc < 0) return rc;
+  char *to = out->p + out->n;
+  *to = '"';
+  if (s.n > 0) memcpy(to + 1, s.p, s.n);
+  memcpy(to + 1 + s.n, "\"", 2);
+  out->n += s.n + 2;
+  return 0;
+}
+
 static int quote(struct mw_slice s, bool html, struct mw_buf *out) {
   const char *p = s.p;
   const char *end = mw_slice_end(s);
   const char *run = p;
   const unsigned always = STOP_PLAIN | (html ? STOP_HTML : 0);
+  while (p < end && (stop_of((unsigned char)*p) & (always | STOP_BYTES)) == 0) p++;
+  if (p == end) return quote_plain(s, out);
   int rc = mw_buf_add(out, "\"", 1);
   while (rc == 0 && p < end) {
     unsigned stop = stop_of((unsigned char)*p);

@@ -94,6 +94,8 @@ describe("duplicates", function()
     for i = 1, 200000 do parts[i] = ('"k%d":%d'):format(i % 100000, i) end
     local clock = os.clock()
     assert.equal(100, #codec.duplicates("{" .. table.concat(parts, ",") .. "}"))
+    local long = ('{"%s":{%s}}'):format(("x"):rep(1000000), ('"a":1,'):rep(100000) .. '"b":2')
+    assert.equal(1, #codec.duplicates(long))
     assert.is_true(os.clock() - clock < 2)
   end)
 end)
