@@ -3,6 +3,7 @@ local json = require "kube.sandbox.json"
 local kinds = require "spec.support.apply_kinds"
 local managed = require "kube.sandbox.apply.managed"
 local reset_fields = require "kube.sandbox.apply.reset_fields"
+local schema = require "kube.sandbox.schema"
 
 -- LuaJIT as Debian 12 has it compiles some loops over pairs() into code that loses half a pointer.
 require("jit").off()
@@ -226,6 +227,22 @@ describe("server-side apply", function()
     for text, rest in pairs(cases) do assert.are.equal(misfit .. text, refusal(rest)) end
   end)
 
+  it("walks into maps that nobody declared, and knows an object inside another", function()
+    local node = json.decode [[{"type":"object","properties":{"spec":{"type":"object",
+      "x-kubernetes-preserve-unknown-fields":true,"properties":{
+        "known":{"type":"object","properties":{"a":{"type":"string"}}},
+        "inner":{"type":"object","x-kubernetes-embedded-resource":true}}}}}]]
+    local config = json.decode [[{"apiVersion":"e.io/v1","kind":"E","spec":{"free":{"list":[{"x":1}],"map":{"y":{}}},
+      "known":{"a":"1","more":{"b":"2"}},
+      "inner":{"apiVersion":"v1","metadata":{"labels":{"l":"1"}},"data":{"k":"v"}}}}]]
+    local document = assert(managed.apply(nil, config, options("one", {
+      api_version = "e.io/v1", kind = "E", schema = schema.of { builtin = false, schema = node },
+    })))
+    assert.are.same({ 'one Apply 01 {"f:spec":{"f:free":{".":{},"f:list":{},"f:map":{".":{},"f:y":{}}},' ..
+      '"f:inner":{"f:apiVersion":{},"f:data":{".":{},"f:k":{}},"f:metadata":{"f:labels":{"f:l":{}}}},' ..
+      '"f:known":{"f:a":{},"f:more":{".":{},"f:b":{}}}}}' }, owners(document.metadata.managedFields))
+  end)
+
   it("says all that is wrong with a larger configuration", function()
     local config = json.decode [[{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"q"},"spec":{
       "replicas":{"a":1},"paused":5,"template":{"spec":{"containers":[{"name":"x"},{"name":"x"},null]}}}}]]
@@ -242,7 +259,6 @@ end)
 
 describe("objects of many kinds", function()
   local registry = require("kube.sandbox.kinds").new()
-  local schema = require "kube.sandbox.schema"
 
   for line in io.lines "spec/fixtures/sandbox/creates.jsonl" do
     local case = json.decode(line)

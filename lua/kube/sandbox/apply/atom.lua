@@ -83,8 +83,20 @@ local function list_of(node, preserve)
   return list
 end
 
+local STRING = json.object { type = "string" }
+local METADATA = json.object { ["$ref"] = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta" }
+
+-- An object inside another has what every object has.
+local function embedded(properties)
+  local out = { apiVersion = STRING, kind = STRING }
+  for name, node in pairs(properties) do out[name] = node end
+  out.metadata = METADATA
+  return out
+end
+
 local function map_of(node, preserve)
   local properties, values = node.properties or {}, node.additionalProperties
+  if node["x-kubernetes-embedded-resource"] then properties = embedded(properties) end
   local map = {
     atomic = node["x-kubernetes-map-type"] == "atomic",
     properties = properties,
