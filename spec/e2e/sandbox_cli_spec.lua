@@ -2,6 +2,7 @@
 -- What the sandbox answers is the business of other specs.
 local cleanup = require "spec.support.cleanup"
 local http_client = require "spec.support.http_client"
+local host = require "spec.support.sandbox_env"
 local run = require "spec.support.run"
 local uv = require "luv"
 
@@ -28,7 +29,9 @@ local function client_of(path)
   local ca = data and os.tmpname()
   if ca then
     cleanup.later(function() os.remove(ca) end)
-    assert(os.execute(("echo %s | base64 -d > %s"):format(data, ca)) == 0)
+    local file = assert(io.open(ca, "w"))
+    file:write((assert(host.unbase64(data))))
+    file:close()
   end
   local client = http_client.new { url = text:match("server: (%S+)"), ca = ca,
     headers = { { "Authorization", "Bearer " .. text:match("token: (%S+)") } } }
