@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <lauxlib.h>
 #include <lua.h>
+#include <luajit.h>
 #include <lualib.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -166,6 +167,7 @@ static int open_and_run(lua_State *L) {
   struct mw_worker *w = lua_touserdata(L, 1);
   lua_settop(L, 0);
   luaL_openlibs(L);
+  luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
   lua_pushlightuserdata(L, &registry_key);
   lua_pushlightuserdata(L, w);
   lua_rawset(L, LUA_REGISTRYINDEX);

@@ -3,6 +3,10 @@
 --
 --   local host = require "spec.support.sandbox_env"
 --   host.timers            -- what host.after was asked for: { seconds =, fn = }, in order
+--
+-- As in the worker (core/script/worker.h), the compiler is off.
+jit.off()
+
 local build = os.getenv("MOONWATCH_BUILD") or "build"
 local library = build .. "/libmoonwatch_unit.so"
 local data = "lua/kube/sandbox/data/"
