@@ -8,7 +8,12 @@ local meta = {}
 local ANNOTATIONS_MAX = 256 * 1024
 
 -- Finalizers that need no domain.
-local STANDARD = { ["kubernetes"] = true, ["orphan"] = true, ["foregroundDeletion"] = true }
+local STANDARD = {
+  ["kubernetes"] = true,
+  ["orphan"] = true,
+  ["foregroundDeletion"] = true,
+  ["customresourcecleanup.apiextensions.k8s.io"] = true,
+}
 
 local function add(errors, e) errors[#errors + 1] = e end
 

@@ -14,7 +14,9 @@ local Controller = {}
 Controller.__index = Controller
 
 local function write_status(self, document)
-  self.S:call(AGENT, "PUT", client.path(self.R, nil, document.metadata.name) .. "/status", document)
+  local path = client.path(self.R, nil, document.metadata.name) .. "/status"
+  local code, answer = self.S:call(AGENT, "PUT", path, document)
+  assert(code == 200, answer.message)
   return self.S.store:get(STORAGE, document.metadata.name)
 end
 
@@ -34,6 +36,8 @@ local function serve(self, document)
   withdraw(self, document.metadata.name, list)
   for _, R in ipairs(list) do
     R.strategy = custom.of(R)
+    -- Of a definition that is going, discovery lists no verbs that write, but the server takes them.
+    for _, verb in ipairs { "create", "update", "patch" } do R.verbs[verb] = true end
     self.S.kinds:add(R)
   end
 end
