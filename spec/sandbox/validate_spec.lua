@@ -37,6 +37,41 @@ describe("validation by schema", function()
   end)
 end)
 
+describe("validation of a resource", function()
+  local R = { schema = json.decode [[{"type":"object","properties":{"spec":{"type":"object","properties":{
+    "replicas":{"type":"integer"}}},"status":{"type":"object","properties":{"replicas":{"type":"integer"},
+    "selector":{"type":"string"}}}}}]], scale = json.decode [[{"specReplicasPath":".spec.replicas",
+    "statusReplicasPath":".status.replicas","labelSelectorPath":".status.selector"}]] }
+
+  local function told(text, old, subresource)
+    return lines(openapi.validate_resource(R, json.decode(text), old and json.decode(old), subresource))
+  end
+
+  it("looks at the numbers of its scale subresource", function()
+    assert.same({}, told '{"spec":{"replicas":3}}')
+    assert.same({}, told '{}')
+    assert.same({ "FieldValueInvalid .spec.replicas Invalid value: -1: should be a non-negative integer" },
+      told '{"spec":{"replicas":-1}}')
+    assert.same({ "FieldValueInvalid .spec.replicas Invalid value: 3000000000: should be less than or equal to "
+      .. "2147483647" }, told '{"spec":{"replicas":3000000000}}')
+    assert.same({ 'FieldValueInvalid .spec.replicas Invalid value: 0: .spec.replicas accessor error: x is of the type '
+      .. 'string, expected map[string]interface{}',
+      'FieldValueTypeInvalid spec Invalid value: "string": spec in body must be of type object: "string"' },
+      told '{"spec":"x"}')
+    assert.same({ 'FieldValueInvalid .spec.replicas Invalid value: 0: .spec.replicas accessor error: x is of the type '
+      .. 'string, expected int64',
+      'FieldValueTypeInvalid spec.replicas Invalid value: "string": spec.replicas in body must be of type integer: '
+      .. '"string"' }, told '{"spec":{"replicas":"x"}}')
+  end)
+
+  it("looks only at the status when only the status is written", function()
+    local wrong = '{"spec":{"replicas":-1},"status":{"replicas":"x"}}'
+    assert.same({ 'FieldValueInvalid .status.replicas Invalid value: 0: .status.replicas accessor error: x is of the '
+      .. 'type string, expected int64', 'FieldValueTypeInvalid status.replicas Invalid value: "string": replicas in '
+      .. 'body must be of type integer: "string"' }, told(wrong, '{"spec":{"replicas":-1}}', "status"))
+  end)
+end)
+
 describe("patterns", function()
   local function matches(pattern, text) return assert(regex.compile(pattern)):match(text) end
 
