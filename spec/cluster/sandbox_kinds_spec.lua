@@ -1,7 +1,7 @@
 -- What the sandbox says about kinds against what the API server of the same release says: discovery,
 -- schemas, columns, and protobuf read as the server reads it. Fails after scripts/kube builds a new
 -- release until scripts/kinds has run.
-require "spec.support.cluster"
+require("spec.support.cluster").real()
 require "spec.support.sandbox_env"
 local always = require "kube.sandbox.always"
 local discovery = require "kube.sandbox.discovery"

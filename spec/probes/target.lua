@@ -49,10 +49,8 @@ function Target:close() self.client:close() end
 --- The cluster of scripts/kube, by its environment.
 function target.real()
   local cluster = require "spec.support.cluster"
-  return new(cluster.kubeconfig, 60, function()
-    cluster.compact()
-    cluster.kube("restart-apiserver")
-  end)
+  cluster.real()
+  return new(cluster.kubeconfig, 60, cluster.forget)
 end
 
 --- A sandbox that spec/support/sandbox.lua started.

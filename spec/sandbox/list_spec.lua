@@ -106,11 +106,32 @@ describe("a list", function()
     assert.equal("", (rig:names(CM .. "?resourceVersion=1&resourceVersionMatch=Exact")))
   end)
 
-  it("knows no pages at version 0, unless a token is given", function()
+  it("looks only where its field selector can find something, on the first page", function()
+    local names, m = rig:names("/api/v1/configmaps?limit=1&fieldSelector=metadata.namespace%3Ddefault")
+    assert.equal("p1", names)
+    assert.equal("", (rig:names("/api/v1/configmaps?limit=1&fieldSelector=metadata.namespace%3Ddefault&continue="
+      .. m.continue)))
+    names, m = rig:names(CM .. "?limit=1&fieldSelector=metadata.name%3Dp2")
+    assert.equal("p2", names)
+    assert.is_nil(m.continue)
+  end)
+
+  it("knows no pages at version 0, with or without a token", function()
     local names, m = rig:names(CM .. "?resourceVersion=0&limit=2")
     assert.equal("p1 p2 p3 p4 p5", names)
     assert.is_nil(m.continue)
-    assert.equal("p4", (rig:names(CM .. "?resourceVersion=0&limit=1&continue=" .. token(10, "/p3\0"))))
+    assert.equal("p4 p5", (rig:names(CM .. "?resourceVersion=0&limit=1&continue=" .. token(10, "/p3\0"))))
+  end)
+
+  it("comes in pages at version 0 too for events, of which the server keeps no cache", function()
+    local events = rig.S.kinds:find("", "v1", "events")
+    for i = 1, 3 do rig:put(events, "default", "e" .. i) end
+    for _, path in ipairs { "/api/v1/events", "/apis/events.k8s.io/v1/events" } do
+      local names, m = rig:names(path .. "?resourceVersion=0&limit=2")
+      assert.equal("e1 e2", names)
+      assert.equal(1, m.remainingItemCount)
+      assert.equal("e3", (rig:names(path .. "?limit=2&continue=" .. m.continue)))
+    end
   end)
 
   it("says 410 for a version that is forgotten, and how to go on after a token that is", function()

@@ -1,14 +1,41 @@
--- The real API server that scripts/kube started, as the cluster specs use it.
+-- An API server for specs: the one that scripts/kube started, when its environment is set (scripts/test
+-- cluster), or else a sandbox. The same functions for both.
+--
+--   describe("an API server", function()
+--     cluster.install()     -- there is a server while these specs run
+--     cleanup.install()
+--     it("...", function() cluster.kubectl("get nodes") end)
 local cleanup = require "spec.support.cleanup"
 local run_script = require "spec.support.run"
+local sandbox = require "spec.support.sandbox"
 
 local cluster = {}
 
 local function env(name)
-  return assert(os.getenv(name), name .. " is not set: run these specs with scripts/test cluster")
+  return assert(os.getenv(name), name .. " is not set: run these specs with scripts/test")
 end
 
-cluster.kubeconfig = env "KUBECONFIG"
+local is_real = os.getenv("MOONWATCH_KUBE_DIR") ~= nil
+local box -- the sandbox, when there is no cluster
+
+cluster.kubeconfig = is_real and env "KUBECONFIG" or nil
+
+--- For specs that make no sense on a sandbox: raises when there is no cluster.
+function cluster.real() assert(is_real, "no cluster: run these specs with scripts/test cluster") end
+
+--- In a describe block: there is a server while its specs run.
+function cluster.install()
+  if is_real then return end
+  local spec = getfenv(2) -- a required module does not see busted's functions
+  spec.setup(function()
+    box = sandbox.start { keep = true }
+    cluster.kubeconfig = box.kubeconfig
+  end)
+  spec.teardown(function()
+    box:stop()
+    box = nil
+  end)
+end
 
 local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 
@@ -23,7 +50,9 @@ end
 --- Runs kubectl and returns its output; raises when it fails.
 function cluster.kubectl(arguments, input)
   local path
-  local command = env "MOONWATCH_KUBECTL" .. " " .. arguments
+  local cache = os.getenv("KUBECACHEDIR") or cluster.kubeconfig:match("^(.*)/") .. "/cache"
+  local command = ("env -u LD_PRELOAD KUBECONFIG=%s %s --cache-dir %s %s"):format(cluster.kubeconfig,
+    env "MOONWATCH_KUBECTL", cache, arguments)
   if input then
     path = os.tmpname()
     local file = assert(io.open(path, "w"))
@@ -74,13 +103,48 @@ function cluster.kube(arguments, prefix)
   return out
 end
 
---- Forgets all history before now: etcd is compacted, and a new kube-apiserver has no memory of it.
-function cluster.compact()
+--- Restarts the server: same address, same objects.
+function cluster.restart()
+  if is_real then cluster.kube("restart-apiserver") else box:restart() end
+end
+
+-- etcd forgets; kube-apiserver remembers until it is restarted.
+local function compact()
   local revision = cluster.kubectl("get --raw /api/v1/namespaces/default/configmaps?limit=1")
     :match('"resourceVersion":"(%d+)"')
   local code, out = run(("%s --endpoints %s compact %s"):format(env "MOONWATCH_ETCDCTL",
     env "MOONWATCH_KUBE_ETCD", revision))
   assert(code == 0 or out:find("has been compacted"), out)
+end
+
+--- Forgets all history before now, and ends all watches: a watch or list from before gets 410.
+function cluster.forget()
+  if is_real then
+    compact()
+    cluster.restart()
+  else
+    box:ask("POST", "/sandbox/v1/watches", '{"action":"cut"}')
+    -- What a client has read of its watch by now may be the newest there is, which is never forgotten.
+    cluster.kubectl("annotate namespace default --overwrite spec=" .. os.time())
+    box:ask("POST", "/sandbox/v1/expire")
+  end
+end
+
+--- Options of start() with which a client trusts a CA that did not sign the server's certificate.
+function cluster.wrong_ca()
+  if is_real then return { args = { "--context", "wrong-ca" } } end
+  local path = os.tmpname()
+  cleanup.later(function() os.remove(path) end)
+  local code, ca = run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null "
+    .. "-subj /CN=other 2> /dev/null | base64 -w 0")
+  assert(code == 0, ca)
+  local input = assert(io.open(cluster.kubeconfig))
+  local text = input:read("*a"):gsub("(certificate%-authority%-data: )%S+", "%1" .. ca)
+  input:close()
+  local output = assert(io.open(path, "w"))
+  output:write(text)
+  output:close()
+  return { kubeconfig = path }
 end
 
 --- A minimal pod that the API server accepts; nothing will run it.
@@ -100,25 +164,30 @@ spec:
 ]]):format(namespace, name, #lines > 0 and "  labels:\n" .. table.concat(lines, "\n") or "")
 end
 
---- Many small objects by one kubectl call. `template` is JSON with %(name) and %(namespace).
-local function many(namespace, count, template)
+-- Many small objects. `template` is JSON with %(name) and %(namespace).
+local function many(namespace, count, plural, template)
   local items = {}
   for i = 1, count do
     items[i] = template:gsub("%%%((%w+)%)", { name = ("n-%05d"):format(i), namespace = namespace })
+  end
+  if not is_real then
+    local path = ("/api/v1/namespaces/%s/%s"):format(namespace, plural)
+    for _, item in ipairs(items) do box:ask("POST", path, item) end
+    return
   end
   local list = '{"apiVersion":"v1","kind":"List","items":[' .. table.concat(items, ",") .. "]}"
   cluster.kubectl("create -f - --validate=false > /dev/null", list)
 end
 
 function cluster.configmaps(namespace, count)
-  many(namespace, count, '{"apiVersion":"v1","kind":"ConfigMap","metadata":'
+  many(namespace, count, "configmaps", '{"apiVersion":"v1","kind":"ConfigMap","metadata":'
     .. '{"name":"%(name)","namespace":"%(namespace)"},"data":{"n":"%(name)"}}')
 end
 
 --- Events are the one built-in kind that kube-apiserver keeps no watch cache for: their lists are
 --- really cut into pages, also at resourceVersion 0.
 function cluster.events(namespace, count)
-  many(namespace, count, '{"apiVersion":"v1","kind":"Event","metadata":'
+  many(namespace, count, "events", '{"apiVersion":"v1","kind":"Event","metadata":'
     .. '{"name":"%(name)","namespace":"%(namespace)"},"reason":"Spec","type":"Normal","message":"%(name)",'
     .. '"involvedObject":{"kind":"Pod","namespace":"%(namespace)","name":"p"}}')
 end

@@ -1,8 +1,11 @@
 -- `moonwatch sandbox` as a process for specs.
 --
---   local sandbox = require("spec.support.sandbox").start()
---   -- sandbox.kubeconfig (a path), sandbox.url, sandbox.token
---   sandbox:stop()    -- it must leave in order, with nothing alive
+--   local sandbox = require("spec.support.sandbox").start { args = { "--plain-http" }, keep = true }
+--   -- sandbox.kubeconfig (a path), sandbox.url, sandbox.token, sandbox.ca (a path; nil without TLS)
+--   sandbox:ask("POST", "/sandbox/v1/expire")   -- the body of the answer, which must be a good one
+--   sandbox:restart()                           -- same port, same objects; needs keep
+--   sandbox:stop()                              -- it must leave in order, with nothing alive
+local http_client = require "spec.support.http_client"
 local run = require "spec.support.run"
 local uv = require "luv"
 
@@ -11,44 +14,80 @@ local Sandbox = {}
 Sandbox.__index = Sandbox
 
 local function read(path)
-  local file = io.open(path)
-  if not file then return "" end
+  local file = assert(io.open(path))
   local text = file:read("*a")
   file:close()
   return text
 end
 
---- Starts a sandbox and waits until it can be used. options.args: more of its arguments.
+local function launch(self, address)
+  local arguments = { "sandbox", "--listen", address, "--kubeconfig-out", self.kubeconfig }
+  for _, argument in ipairs(self._options.args or {}) do arguments[#arguments + 1] = argument end
+  if self._options.keep then
+    arguments[#arguments + 1] = "--data"
+    arguments[#arguments + 1] = self._directory .. "/state"
+  end
+  self.process = run.start_command(arguments, self._options)
+  local ok, problem = pcall(self.process.wait_line, self.process, "^Try: ", 30)
+  if ok then return end
+  self.process:kill("sigkill")
+  self:_remove()
+  error("the sandbox did not start: " .. problem, 0)
+end
+
+-- What the kubeconfig says, for clients that do not read one.
+local function learn(self)
+  local text = read(self.kubeconfig)
+  self.url, self.token = text:match("server: (%S+)"), text:match("token: (%S+)")
+  local data = text:match("certificate%-authority%-data: (%S+)")
+  if data then
+    self.ca = self._directory .. "/ca.crt"
+    assert(os.execute(("echo %s | base64 -d > %s"):format(data, self.ca)) == 0)
+  end
+  self._client = http_client.new { url = self.url, ca = self.ca,
+    headers = { { "Authorization", "Bearer " .. self.token }, { "Content-Type", "application/json" } } }
+end
+
+--- Starts a sandbox and waits until it can be used. options.args: more of its arguments;
+--- options.keep: its objects survive a restart; and those of run.start_command.
 function sandbox.start(options)
   local directory = assert(uv.fs_mkdtemp("/tmp/mw-sandbox-XXXXXX"))
-  local self = setmetatable({ _directory = directory, kubeconfig = directory .. "/kubeconfig" }, Sandbox)
-  local arguments = { "sandbox", "--listen", "127.0.0.1:0", "--kubeconfig-out", self.kubeconfig }
-  for _, argument in ipairs(options and options.args or {}) do arguments[#arguments + 1] = argument end
-  self.process = run.start_command(arguments, options)
-  local text
-  for _ = 1, 500 do
-    text = read(self.kubeconfig)
-    if text:find("contexts:") or self.process:ends_within(0.02) then break end
-  end
-  self.url, self.token = text:match("server: (%S+)"), text:match("token: (%S+)")
-  if not self.url then
-    self:_remove()
-    error("the sandbox did not start:\n" .. self.process.stderr, 2)
-  end
+  local self = setmetatable({ _directory = directory, _options = options or {},
+    kubeconfig = directory .. "/kubeconfig" }, Sandbox)
+  launch(self, "127.0.0.1:0")
+  learn(self)
   return self
 end
 
+--- Sends a request with the token and returns the body of the answer; raises when it is a failure.
+function Sandbox:ask(method, path, body)
+  local answer = self._client:request { method = method, path = path, body = body }
+  assert(answer.status < 300, ("%s %s: %d %s"):format(method, path, answer.status, answer.body))
+  return answer.body
+end
+
+function Sandbox:_end()
+  if self._client then self._client:close() end
+  self.process:kill("sigterm")
+  local code = self.process:wait_exit(15)
+  assert(code == 0, ("the sandbox left with code %d\n%s"):format(code, self.process.stderr))
+end
+
+--- Ends it and starts it again at the same address.
+function Sandbox:restart()
+  self:_end()
+  launch(self, self.url:match("//(.*)$"))
+end
+
 function Sandbox:_remove()
-  os.remove(self.kubeconfig)
-  uv.fs_rmdir(self._directory)
+  os.execute("rm -rf " .. self._directory) -- clients may keep things in there, too
 end
 
 --- Ends it as an operator would; raises when it does not leave in order.
 function Sandbox:stop()
-  self.process:kill("sigterm")
-  local code = self.process:wait_exit(15)
+  local ok, problem = pcall(self._end, self)
   self:_remove()
-  assert(code == 0, ("the sandbox left with code %d\n%s"):format(code, self.process.stderr))
+  if not ok then error(problem, 0) end
 end
 
 return sandbox

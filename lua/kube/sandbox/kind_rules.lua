@@ -10,6 +10,7 @@
 --   default_policy        propagation of a DELETE that names none; nil: the kind is not collected
 --   fields                field selectors: label -> path in the document
 --   field_text            what is said of any other label
+--   uncached              the server keeps no watch cache of it: lists come in pages at any version
 --   status                there is a /status; the main resource then leaves status alone
 local kind_rules = {}
 
@@ -19,6 +20,7 @@ local DEFAULT = {
   create_on_update = false,
   returns_deleted = false,
   graceful = false,
+  uncached = false,
   name = "subdomain",
   default_policy = "Background",
 }
@@ -95,6 +97,7 @@ rule("returns_deleted", true, [[
 ]])
 
 rule("graceful", true, "pods")
+rule("uncached", true, "events")
 
 rule("name", "label", "apps/statefulsets namespaces services")
 rule("name", "ip", "networking.k8s.io/ipaddresses")

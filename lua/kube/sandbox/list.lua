@@ -72,11 +72,23 @@ local function metadata(R, view)
   return json.object { resourceVersion = ("%d"):format(view.revision), continue = not R.builtin and "" or nil }
 end
 
+-- Where to look: a first page looks only where its field selector can find something, later ones
+-- go on wherever the token points.
+local function scope(ctx, options)
+  local namespace = ctx.info.namespace
+  if options.continue ~= "" then return namespace end
+  if ctx.R.namespaced and not namespace then namespace = options.fields:exactly("metadata.namespace") end
+  -- What is one object at most has no pages.
+  local placed = namespace ~= nil or not ctx.R.namespaced
+  if placed and options.fields:exactly("metadata.name") then options.limit = 0 end
+  return namespace
+end
+
 --- Handles a list: 200 and the list.
 function list.run(ctx)
   local R = ctx.R
   local options = list_options.parse(ctx)
-  local first, stop = store.bounds(ctx.info.namespace)
+  local first, stop = store.bounds(scope(ctx, options))
   local prefix = first or ""
   local view
   if options.continue ~= "" then
@@ -85,9 +97,9 @@ function list.run(ctx)
     first = prefix .. key
   else
     view = versioned(ctx, options)
-    -- Any version will do: the server answers from its cache, which knows no pages.
-    if options.version == "0" then options.limit = 0 end
   end
+  -- Any version will do: the server answers from its cache, which knows no pages.
+  if options.version == "0" and not R.rules.uncached then options.limit = 0 end
   local docs, last = page(view, options, first, stop)
   local items = json.array {}
   for i, doc in ipairs(docs) do items[i] = item(R, doc) end

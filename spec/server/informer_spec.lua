@@ -1,10 +1,11 @@
--- The classic client-go programs, in Lua, against a real kube-apiserver.
+-- The classic client-go programs, in Lua, against an API server (see spec/support/cluster.lua).
 local cluster = require "spec.support.cluster"
 local cleanup = require "spec.support.cleanup"
 
 local start, stop = cluster.start, cluster.stop
 
-describe("against a real kube-apiserver", function()
+describe("against an API server", function()
+  cluster.install()
   cleanup.install()
 
   it("the services demo sees a service come, change and go", function()
