@@ -230,7 +230,21 @@ function Watch:_events(count, seconds)
   return events
 end
 
+local function is_plain_bookmark(event)
+  return event ~= nil and event.type == "BOOKMARK" and not json.get(event, "object", "metadata", "annotations")
+end
+
+-- How often a server says the same is a matter of its timers.
+local function without_repeated_bookmarks(events)
+  local out = json.array {}
+  for _, event in ipairs(events) do
+    if not is_plain_bookmark(event) or not is_plain_bookmark(out[#out]) then out[#out + 1] = event end
+  end
+  return out
+end
+
 function Watch:_note(events, over)
+  events = without_repeated_bookmarks(events)
   local body = events
   if self.pick then
     body = json.array {}

@@ -15,6 +15,20 @@ describe("the sandbox's control", function()
 
   local function since_now() return CM .. "?watch=1&resourceVersion=" .. box.S.store.revision end
 
+  it("fires everything that becomes due in one advance of the clock, in its order", function()
+    local clock, fired = box.S.clock, {}
+    clock:freeze(1000)
+    clock:after(3, function() fired[#fired + 1] = "third" end)
+    clock:after(1, function()
+      fired[#fired + 1] = "first"
+      clock:after(1, function() fired[#fired + 1] = "second" end)
+    end)
+    clock:after(9, function() fired[#fired + 1] = "too late" end)
+    clock:advance(5)
+    assert.are.same({ "first", "second", "third" }, fired)
+    assert.are.equal(1005, clock:now())
+  end)
+
   it("refuses the nth request of a kind and a verb with the status that was asked for", function()
     control("POST", "faults", { verb = "create", resource = "configmaps", nth = 2, status = 429, retry_after = 3 })
     assert.are.equal(201, (box:post(CM, { metadata = { name = "a" } })))

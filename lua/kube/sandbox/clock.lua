@@ -70,7 +70,9 @@ end
 --- Moves a frozen clock on and fires what becomes due, in order.
 function clock:advance(seconds)
   local limit = self.frozen + seconds
-  for entry in next_due, self, limit do
+  while true do
+    local entry = next_due(self, limit)
+    if not entry then break end
     self.frozen = math.max(self.frozen, entry.due)
     self.timers[entry] = nil
     entry.fn()

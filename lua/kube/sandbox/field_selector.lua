@@ -110,6 +110,13 @@ function Selector:matches(doc)
   return true
 end
 
+--- The value that a field must have to be selected, or nil.
+function Selector:exactly(label)
+  for _, term in ipairs(self.terms) do
+    if term.label == label and not term.negated then return term.value end
+  end
+end
+
 --- True when it selects everything.
 function Selector:empty() return #self.terms == 0 end
 

@@ -1,11 +1,17 @@
 -- Why a text is not JSON, in the words of Go's encoding/json, which is how the API server says it.
 local go_json = {}
 
+local ESCAPES = { ["'"] = "\\'", ["\\"] = "\\\\", ["\a"] = "\\a", ["\b"] = "\\b", ["\f"] = "\\f",
+  ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t", ["\v"] = "\\v" }
+
+-- A byte, which Go takes for the character of that number.
 local function quoted(c)
-  if c == "'" then return [['\'']] end
-  if c == '"' then return [['"']] end
-  if c:find("%c") then return ("'\\x%02x'"):format(c:byte()) end
-  return "'" .. c .. "'"
+  local code = c:byte()
+  local text = ESCAPES[c]
+  if not text and (code < 0x20 or code == 0x7F) then text = ("\\x%02x"):format(code) end
+  if not text and (code >= 0x80 and code <= 0xA0 or code == 0xAD) then text = ("\\u%04x"):format(code) end
+  if not text and code > 0xA0 then text = string.char(0xC0 + math.floor(code / 64), 0x80 + code % 64) end
+  return "'" .. (text or c) .. "'"
 end
 
 local END = "unexpected end of JSON input"

@@ -5,42 +5,13 @@ local field_selector = require "kube.sandbox.field_selector"
 local request = require "kube.sandbox.request"
 local selector = require "kube.sandbox.selector"
 local status = require "kube.sandbox.status"
-local utf8 = require "kube.sandbox.utf8"
 
 local list_options = {}
-
-local INT64_MAX, UINT64_MAX = "9223372036854775807", "18446744073709551615"
-
-local function in_range(digits, max)
-  digits = digits:gsub("^0+(.)", "%1")
-  return #digits < #max or #digits == #max and digits <= max
-end
-
-local function go_number(call, text, pattern, max)
-  local digits = text:match(pattern)
-  if not digits then return nil, ("strconv.%s: parsing %s: invalid syntax"):format(call, field.show(text)) end
-  if not in_range(digits, max) then
-    return nil, ("strconv.%s: parsing %s: value out of range"):format(call, field.show(text))
-  end
-  return tonumber((text:gsub("^%+", "")))
-end
-
-local function text_of(info, name)
-  local text = request.value(info, name)
-  return text and utf8.valid(text)
-end
-
-local function integer(info, name)
-  local text = text_of(info, name)
-  if not text then return nil end
-  local number, problem = go_number("ParseInt", text, "^[+-]?(%d+)$", INT64_MAX)
-  return number or error(status.bad_request("%s", problem))
-end
 
 --- A resourceVersion as a number, nil for none; or nil and the server's text.
 function list_options.revision(text)
   if text == nil or text == "" then return nil end
-  local number, problem = go_number("ParseUint", text, "^(%d+)$", UINT64_MAX)
+  local number, problem = request.unsigned(text)
   if number then return number end
   return nil, "resourceVersion: " .. field.invalid("resourceVersion", text, problem).message
 end
@@ -102,15 +73,15 @@ end
 function list_options.parse(ctx, is_watch)
   local info = ctx.info
   local options = {
-    version = text_of(info, "resourceVersion") or "",
-    match = text_of(info, MATCH) or "",
-    timeout = integer(info, "timeoutSeconds"),
-    limit = integer(info, "limit") or 0,
-    continue = text_of(info, "continue") or "",
+    version = request.text(info, "resourceVersion") or "",
+    match = request.text(info, MATCH) or "",
+    timeout = request.integer(info, "timeoutSeconds"),
+    limit = request.integer(info, "limit") or 0,
+    continue = request.text(info, "continue") or "",
     initial = request.flag(info, "sendInitialEvents"),
     bookmarks = request.flag(info, "allowWatchBookmarks"),
-    labels = parsed(selector, text_of(info, "labelSelector")),
-    fields = parsed(field_selector, text_of(info, "fieldSelector")),
+    labels = parsed(selector, request.text(info, "labelSelector")),
+    fields = parsed(field_selector, request.text(info, "fieldSelector")),
   }
   local errors = {}
   if is_watch then
@@ -136,7 +107,7 @@ function list_options.check_get(ctx)
   if request.flag(ctx.info, "export") then
     error(status.bad_request("the export parameter, deprecated since v1.14, is no longer supported"))
   end
-  local text = text_of(ctx.info, "resourceVersion")
+  local text = request.text(ctx.info, "resourceVersion")
   local revision, problem = list_options.revision(text)
   if problem then error(status.unclassified(problem)) end
   local current = ctx.S.store.revision

@@ -2,6 +2,7 @@
 local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
 local status = require "kube.sandbox.status"
+local utf8 = require "kube.sandbox.utf8"
 
 local request = {}
 
@@ -44,14 +45,37 @@ function request.flag(info, name)
   return not FALSE[text:lower()]
 end
 
+local INT64_MAX, UINT64_MAX = "9223372036854775807", "18446744073709551615"
+
+local function in_range(digits, max)
+  digits = digits:gsub("^0+(.)", "%1")
+  return #digits < #max or #digits == #max and digits <= max
+end
+
+local function go_number(call, text, pattern, max)
+  local digits = text:match(pattern)
+  if not digits then return nil, ("strconv.%s: parsing %s: invalid syntax"):format(call, field.show(text)) end
+  if not in_range(digits, max) then
+    return nil, ("strconv.%s: parsing %s: value out of range"):format(call, field.show(text))
+  end
+  return tonumber((text:gsub("^%+", "")))
+end
+
+--- The number that Go's strconv.ParseUint reads; nil and what it says of any other text.
+function request.unsigned(text) return go_number("ParseUint", text, "^(%d+)$", UINT64_MAX) end
+
+--- The first value of a query parameter as valid UTF-8, or nil.
+function request.text(info, name)
+  local text = request.value(info, name)
+  return text and utf8.valid(text)
+end
+
 --- An integer parameter, or nil; a wrong one is refused in Go's words.
 function request.integer(info, name)
-  local text = request.value(info, name)
-  if text == nil or text == "" then return nil end
-  if not text:match("^[+-]?%d+$") then
-    error(status.bad_request('strconv.ParseInt: parsing %s: invalid syntax', field.show(text)))
-  end
-  return tonumber(text)
+  local text = request.text(info, name)
+  if not text then return nil end
+  local number, problem = go_number("ParseInt", text, "^[+-]?(%d+)$", INT64_MAX)
+  return number or error(status.bad_request("%s", problem))
 end
 
 local function segments(path)

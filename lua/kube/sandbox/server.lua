@@ -9,6 +9,7 @@ local faults = require "kube.sandbox.faults"
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local list = require "kube.sandbox.list"
+local list_options = require "kube.sandbox.list_options"
 local negotiate = require "kube.sandbox.negotiate"
 local object = require "kube.sandbox.object"
 local openapi = require "kube.sandbox.openapi"
@@ -87,7 +88,10 @@ local COLLECTION = {
   deletecollection = delete.collection,
 }
 
-local function read(ctx) return 200, object.get(ctx) end
+local function read(ctx)
+  list_options.check_get(ctx)
+  return 200, object.get(ctx)
+end
 
 local ITEM = { get = read, update = update.run, patch = patch.run, delete = delete.run }
 
