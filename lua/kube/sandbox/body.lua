@@ -13,6 +13,7 @@ local body = {}
 body.LIMIT = 3 * 1024 * 1024
 
 local ACCEPTED = "the body of the request was in an unknown format - accepted media types include: "
+  .. "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 local EXCERPT = 30
 
@@ -72,9 +73,7 @@ function body.decode(ctx, R, kind)
     end
     return document
   end
-  local list = "application/json, application/yaml"
-  if R.builtin then list = list .. ", application/vnd.kubernetes.protobuf" end
-  error(status.unsupported_media_type(ACCEPTED .. list))
+  error(status.unsupported_media_type(ACCEPTED))
 end
 
 -- The internal package that Go names when it refuses to convert between kinds.
@@ -97,19 +96,11 @@ local function check_builtin(ctx, R, document)
     version:match("[^/]+$") or version, R.kind, why))
 end
 
-local function check_custom(R, document, text)
-  local problem
-  if type(document.kind) ~= "string" or document.kind == "" then
-    problem = "Object 'Kind' is missing in '" .. text .. "'"
-  elseif type(document.apiVersion) ~= "string" or document.apiVersion == "" then
-    problem = "Object 'apiVersion' is missing in '" .. text .. "'"
-  end
-  if problem then
-    error(unrecognized(R.kind, problem, text))
-  end
+--- Refuses a document of another kind than the custom resource R.
+function body.check_kind(R, document)
   if document.apiVersion ~= R.api_version then
     error(status.bad_request("the API version in the data (%s) does not match the expected API version (%s)",
-      document.apiVersion, R.api_version))
+      document.apiVersion or "", R.api_version))
   end
   if document.kind ~= R.kind then
     error(status.invalid({ kind = document.kind, group = R.group }, json.get(document, "metadata", "name") or "",
@@ -125,7 +116,11 @@ function body.object(ctx, R, field_validation)
   if R.builtin then
     check_builtin(ctx, R, document)
   else
-    check_custom(R, document, text or json.encode(document))
+    if (document.kind or "") == "" then
+      text = text or json.encode(document)
+      error(unrecognized(R.kind, "Object 'Kind' is missing in '" .. text .. "'", text))
+    end
+    body.check_kind(R, document)
   end
   return body.conform(ctx, R, document, text, field_validation)
 end

@@ -5,6 +5,7 @@ local managed = require "kube.sandbox.apply.managed"
 local meta = require "kube.sandbox.meta"
 local object = require "kube.sandbox.object"
 local request = require "kube.sandbox.request"
+local reset_fields = require "kube.sandbox.apply.reset_fields"
 local schema = require "kube.sandbox.schema"
 local status = require "kube.sandbox.status"
 local strategy = require "kube.sandbox.strategy"
@@ -47,12 +48,12 @@ local function record_manager(ctx, document, options)
     api_version = ctx.R.api_version,
     time = ctx.S.clock:stamp(),
     schema = schema.of(ctx.R),
-    reset_fields = strategy.reset_fields(ctx.R),
+    reset_fields = reset_fields.of(ctx.R),
   })
 end
 
 --- Makes `document` an object: fills in, checks and stores it. `options` are those of
---- request.write_options; with `options.managed_fields` the owners of its fields are given.
+--- request.write_options; with `options.applied` the owners of its fields are known: options.managed_fields.
 function create.commit(ctx, document, options)
   local R = ctx.R
   document = json.with(document, "metadata", meta.normalize(document.metadata))
@@ -68,7 +69,8 @@ function create.commit(ctx, document, options)
   if not m.name and m.generateName then generate_name(ctx, m) end
   if R.rules.generation then m.generation = 1 end
   document = strategy.default(ctx, document)
-  document.metadata.managedFields = options.managed_fields or record_manager(ctx, document, options)
+  document.metadata.managedFields = options.applied and options.managed_fields
+    or not options.applied and record_manager(ctx, document, options) or nil
   document = strategy.prepare_create(ctx, document)
   local errors = meta.validate(R, document)
   strategy.validate(ctx, document, nil, errors)

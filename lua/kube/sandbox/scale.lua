@@ -6,6 +6,7 @@ local merge_patch = require "kube.sandbox.patch.merge_patch"
 local json_patch = require "kube.sandbox.patch.json_patch"
 local go_json = require "kube.sandbox.go_json"
 local object = require "kube.sandbox.object"
+local patch_apply = require "kube.sandbox.patch.apply"
 local request = require "kube.sandbox.request"
 local status = require "kube.sandbox.status"
 local update = require "kube.sandbox.update"
@@ -86,7 +87,8 @@ function scale.get(ctx) return 200, of(ctx.R, object.get(ctx)) end
 -- Stores the replicas of a Scale in its parent.
 local function commit(ctx, old, wanted, options)
   local replicas = json.get(wanted, "spec", "replicas") or 0
-  if replicas < 0 then
+  -- A custom resource has the check of its own.
+  if replicas < 0 and ctx.R.builtin then
     error(status.invalid({ kind = "Scale", group = "autoscaling" }, old.metadata.name,
       { field.invalid("spec.replicas", replicas, "must be greater than or equal to 0") }))
   end
@@ -112,8 +114,31 @@ local PATCHES = {
   ["application/json-patch+json"] = json_patch.apply,
 }
 
+-- A configuration of the scale as one of its parent, which is what keeps the owners of the field.
+local function parent_config(R, config)
+  local replicas = json.get(config, "spec", "replicas")
+  local parent = json.object {
+    apiVersion = R.api_version,
+    kind = R.kind,
+    metadata = json.get(config, "metadata") or json.object {},
+  }
+  return replicas and write(parent, steps(paths_of(R).spec), 1, replicas) or parent
+end
+
+local function apply_scale(ctx)
+  return patch_apply.run(ctx, "scale", function(config)
+    if config.kind ~= "Scale" or config.apiVersion ~= "autoscaling/v1" then return config end
+    return parent_config(ctx.R, config)
+  end)
+end
+
 function scale.patch(ctx)
-  local apply = PATCHES[body.media_type(ctx.request.header("content-type"))]
+  local media = body.media_type(ctx.request.header("content-type"))
+  if media == "application/apply-patch+yaml" then
+    local code, document = apply_scale(ctx)
+    return code, of(ctx.R, document)
+  end
+  local apply = PATCHES[media]
   if not apply then error(status.unsupported_media_type("415: Unsupported Media Type")) end
   local options = request.write_options(ctx.info, "PatchOptions")
   local old = object.get(ctx)

@@ -6,7 +6,7 @@
 --                                          author owns those fields, as if they had been written
 --   prepare_create(ctx, document)          before a create is validated; may change `document`
 --   prepare_update(ctx, new, old, subresource)   before an update is validated; may change `new`
---   validate(ctx, new, old, errors)        adds field errors; old is nil on create
+--   validate(ctx, new, old, errors, subresource)   adds field errors; old is nil on create
 --   after_create(ctx, stored)              once it is stored
 --   generation_changed(new, old)           true when the change counts as one of the spec
 --   delete(ctx, document, options)         takes a deletion over: code, document; nil for the usual
@@ -82,9 +82,9 @@ function strategy.prepare_update(ctx, new, old, subresource)
 end
 
 --- Adds to `errors` what is wrong with an object; `old` is nil on create.
-function strategy.validate(ctx, new, old, errors)
+function strategy.validate(ctx, new, old, errors, subresource)
   local own = of(ctx.R)
-  if own.validate then own.validate(ctx, new, old, errors) end
+  if own.validate then own.validate(ctx, new, old, errors, subresource) end
 end
 
 function strategy.after_create(ctx, stored)
@@ -96,14 +96,6 @@ end
 function strategy.holds(R, document)
   local own = of(R)
   return own.holds and own.holds(document) or false
-end
-
---- The fields that a write through this door cannot own: paths as arrays of names.
-function strategy.reset_fields(R, subresource)
-  if not R.subresources.status then return {} end
-  if subresource ~= "status" then return { { "status" } } end
-  if not R.builtin then return { { "spec" }, { "metadata" } } end
-  return { { "spec" }, { "metadata", "labels" } }
 end
 
 return strategy

@@ -159,7 +159,7 @@ local NEEDS_NODE = { log = true, exec = true, attach = true, portforward = true,
 function subresource.run(ctx)
   local R, info = ctx.R, ctx.info
   local known = R.subresources[info.subresource]
-  if not known then error(status.no_resource()) end
+  if not known then error(R.builtin and status.no_resource() or status.not_found(R, info.name)) end
   local verb = info.verb == "deletecollection" and "delete" or info.verb
   if not known.verbs[verb] then error(status.method_not_allowed()) end
   if NEEDS_NODE[info.subresource] then

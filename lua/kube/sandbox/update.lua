@@ -7,6 +7,7 @@ local managed = require "kube.sandbox.apply.managed"
 local meta = require "kube.sandbox.meta"
 local object = require "kube.sandbox.object"
 local request = require "kube.sandbox.request"
+local reset_fields = require "kube.sandbox.apply.reset_fields"
 local schema = require "kube.sandbox.schema"
 local status = require "kube.sandbox.status"
 local strategy = require "kube.sandbox.strategy"
@@ -40,13 +41,13 @@ local function keep_system_fields(m, old)
   m.deletionGracePeriodSeconds = m.deletionGracePeriodSeconds or o.deletionGracePeriodSeconds
 end
 
-local function validate(ctx, new, old)
+local function validate(ctx, new, old, subresource)
   -- The server checks the metadata, and how it changed, for every kind, and most kinds do it again.
   local errors, changed, own = {}, meta.validate_update(new, old), meta.validate(ctx.R, new)
   for _, found in ipairs { own, changed, changed, own } do
     for _, e in ipairs(found) do errors[#errors + 1] = e end
   end
-  strategy.validate(ctx, new, old, errors)
+  strategy.validate(ctx, new, old, errors, subresource)
   if errors[1] then error(status.invalid(ctx.R, new.metadata.name, errors)) end
 end
 
@@ -61,16 +62,16 @@ local function record_manager(ctx, new, old, options)
   return managed.update(old, new, {
     manager = object.manager(ctx, options),
     api_version = ctx.R.api_version,
-    time = ctx.S.clock:stamp(),
+    time = options.subresource ~= "scale" and ctx.S.clock:stamp() or nil, -- scale keeps none
     subresource = options.subresource,
     schema = schema.of(ctx.R),
-    reset_fields = strategy.reset_fields(ctx.R, options.subresource),
+    reset_fields = reset_fields.of(ctx.R, options.subresource),
   })
 end
 
 --- Stores `document` in place of `old`. `options` are those of request.write_options, and:
---- subresource: which part the request may change; managed_fields: the owners, when they are known
---- already. Returns the object as it is then; an equal one is not written.
+--- subresource: which part the request may change; applied: the owners of fields are known already,
+--- managed_fields. Returns the object as it is then; an equal one is not written.
 function update.commit(ctx, document, old, options)
   local R = ctx.R
   local new = json.with(document, "metadata", meta.normalize(document.metadata))
@@ -81,13 +82,13 @@ function update.commit(ctx, document, old, options)
   if warning then ctx:warn(warning) end
   keep_system_fields(m, old)
   new = strategy.default(ctx, new)
-  if options.managed_fields then
+  if options.applied then
     new.metadata.managedFields = options.managed_fields
   else
     new.metadata.managedFields = record_manager(ctx, new, old, options)
   end
   new = strategy.prepare_update(ctx, new, old, options.subresource)
-  validate(ctx, new, old)
+  validate(ctx, new, old, options.subresource)
   if managed.settle(old, new) == old or json.equal(new, old) then return old end
   if options.dry_run then return new end
   local key = object.key_of(R, new)

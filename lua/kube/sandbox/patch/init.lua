@@ -1,21 +1,19 @@
 -- PATCH: the four kinds of patches, each ending in an ordinary update.
+local apply = require "kube.sandbox.patch.apply"
 local body = require "kube.sandbox.body"
-local create = require "kube.sandbox.create"
 local field = require "kube.sandbox.field"
 local go_json = require "kube.sandbox.go_json"
 local gotext = require "kube.sandbox.patch.gotext"
-local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local json_patch = require "kube.sandbox.patch.json_patch"
-local managed = require "kube.sandbox.apply.managed"
 local merge_patch = require "kube.sandbox.patch.merge_patch"
 local object = require "kube.sandbox.object"
 local request = require "kube.sandbox.request"
+local refusals = require "kube.sandbox.patch.refusals"
 local schema = require "kube.sandbox.schema"
 local shape = require "kube.sandbox.shape"
 local status = require "kube.sandbox.status"
 local strategic = require "kube.sandbox.patch.strategic"
-local strategy = require "kube.sandbox.strategy"
 local strict = require "kube.sandbox.validate.strict"
 local update = require "kube.sandbox.update"
 
@@ -33,18 +31,6 @@ local function refuse_media_type(R)
   error(status.unsupported_media_type("the body of the request was in an unknown format - accepted media types "
     .. "include: " .. table.concat({ JSON, MERGE, APPLY }, ", ")))
 end
-
-local REFUSALS = {
-  bad_request = function(message) return status.bad_request("%s", message) end,
-  unprocessable = status.unprocessable,
-  unclassified = status.unclassified,
-  too_large = function(message)
-    return status.new { code = 413, reason = "RequestEntityTooLarge", message = message }
-  end,
-  conflict = function(message, causes)
-    return status.new { code = 409, reason = "Conflict", message = message, details = { causes = causes } }
-  end,
-}
 
 local function decoded(text, prefix)
   local value = json.decode(text)
@@ -104,6 +90,7 @@ local function conform(ctx, document, problems, validation, change)
     refuse(('no kind "%s" is registered for version "%s" in scheme "pkg/runtime/scheme.go:111"')
       :format(document.kind or "", document.apiVersion or ""))
   end
+  if not R.builtin then body.check_kind(R, document) end
   local clean, found, refusal = strict.check(R, document)
   if refusal then refuse(change and converter_text(refusal) or refusal) end
   clean = shape.read(R, clean)
@@ -123,60 +110,11 @@ local function run_change(ctx, media, options)
   local text = ctx.request.body or ""
   local problems = options.field_validation ~= "Ignore" and patch_problems(media, text) or {}
   local document, kind, message = appliers[media](ctx, old, text)
-  if not document then error(REFUSALS[kind](message)) end
+  if not document then error(refusals[kind](message)) end
   local change = media == STRATEGIC and json.decode(text) or nil
   document = conform(ctx, document, problems, options.field_validation, change)
   check_identity(ctx, document)
   return 200, update.commit(ctx, document, old, options)
-end
-
--- Server-side apply ------------------------------------------------------------------------------
-
-local function decode_apply(ctx)
-  local documents, problem = host.yaml_decode(ctx.request.body or "")
-  if not documents then
-    error(status.bad_request("error decoding YAML: error converting YAML to JSON: %s", problem))
-  end
-  local config = documents[1] or json.object {}
-  if not json.is_object(config) then
-    error(status.bad_request("error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
-      .. "unmarshal %s into Go value of type map[string]interface {}",
-      json.is_array(config) and "array" or type(config)))
-  end
-  return config
-end
-
--- A new object must be named by its configuration; one that is there has its name already.
-local function check_config(ctx, config, old)
-  local name = json.get(config, "metadata", "name")
-  if name or not old then update.check_name(ctx, config) end
-  object.place(ctx, json.shallow(json.get(config, "metadata") or json.object {}))
-end
-
-local function run_apply(ctx, options)
-  local R = ctx.R
-  local config = decode_apply(ctx)
-  local old = object.find(ctx)
-  if not old and options.subresource then error(status.not_found(R, ctx.info.name)) end
-  local result, refusal = managed.apply(old, config, {
-    manager = options.field_manager,
-    force = options.force or false,
-    api_version = R.api_version,
-    kind = R.kind,
-    time = ctx.S.clock:stamp(),
-    subresource = options.subresource,
-    schema = schema.of(R),
-    reset_fields = strategy.reset_fields(R, options.subresource),
-  })
-  if not result then error(REFUSALS[refusal.kind](refusal.message, refusal.causes)) end
-  check_config(ctx, config, old)
-  options.managed_fields = result.metadata.managedFields
-  result = body.conform(ctx, R, result, nil, "Ignore")
-  if old then return 200, update.commit(ctx, result, old, options) end
-  -- Nothing to compare with: versions and uids that are given are not conditions then.
-  result.metadata = json.shallow(result.metadata)
-  result.metadata.resourceVersion, result.metadata.uid = nil, nil
-  return 201, create.commit(ctx, result, options)
 end
 
 --- Handles the request, of the object or of its status.
@@ -185,10 +123,10 @@ function patch.run(ctx)
   local media = body.media_type(ctx.request.header("content-type"))
   local known = appliers[media] and (media ~= STRATEGIC or R.builtin)
   if not known and media ~= APPLY then refuse_media_type(R) end
-  local options = request.write_options(ctx.info, "PatchOptions", media == APPLY)
-  options.subresource = ctx.info.subresource
   if #(ctx.request.body or "") > body.LIMIT then error(status.too_large(body.LIMIT)) end
-  if media == APPLY then return run_apply(ctx, options) end
+  if media == APPLY then return apply.run(ctx, ctx.info.subresource) end
+  local options = request.write_options(ctx.info, "PatchOptions")
+  options.subresource = ctx.info.subresource
   return run_change(ctx, media, options)
 end
 

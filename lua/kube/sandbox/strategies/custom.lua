@@ -15,10 +15,10 @@ local function warn_of_finalizers(ctx, document)
   end
 end
 
-local function validate(ctx, new, old, errors)
+local function validate(ctx, new, old, errors, subresource)
   warn_of_finalizers(ctx, new)
   if not ctx.R.schema then return end
-  local found, warnings = openapi.validate(ctx.R.schema, new, nil, old)
+  local found, warnings = openapi.validate_resource(ctx.R, new, old, subresource)
   for _, e in ipairs(found) do errors[#errors + 1] = e end
   for _, text in ipairs(warnings or {}) do ctx:warn(text) end
 end
