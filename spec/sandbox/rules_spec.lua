@@ -83,6 +83,21 @@ describe("rules", function()
     assert.same({ text }, definition_warnings.of(document))
   end)
 
+  it("that name fields which the schema does not have are refused as the compiler refuses them", function()
+    local node = json.decode [=[{"type":"object","properties":{"l":{"type":"array","items":{"type":"object",
+      "properties":{"n":{"type":"integer"}}}},"m":{"type":"object","additionalProperties":{"type":"string"}}},
+      "x-kubernetes-validations":[{"rule":"self.l.all(e, e.k == 1)"},{"rule":"self.m.any == 'x' && has(self.metadata)"},
+      {"rule":"has(self.q)"}]}]=]
+    local value = '{"Rule":"%s","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}'
+    assert.same({
+      "FieldValueInvalid at.x-kubernetes-validations[0].rule Invalid value: "
+        .. value:format "self.l.all(e, e.k == 1)" .. ": compilation failed: ERROR: <input>:1:16: undefined field 'k'\n"
+        .. " | self.l.all(e, e.k == 1)\n | ...............^",
+      "FieldValueInvalid at.x-kubernetes-validations[2].rule Invalid value: " .. value:format "has(self.q)"
+        .. ": compilation failed: ERROR: <input>:1:4: undefined field 'q'\n | has(self.q)\n | ...^",
+    }, lines(rules.check(node, "at")))
+  end)
+
   it("may not compare items of a list that have no identity with the past", function()
     local document = definition.default(json.decode [=[{"metadata":{"name":"ws.ex.io"},"spec":{"group":"ex.io",
       "scope":"Cluster","names":{"plural":"ws","kind":"W"},"versions":[{"name":"v1","served":true,"storage":true,

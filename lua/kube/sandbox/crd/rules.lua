@@ -2,6 +2,7 @@
 -- A rule that the sandbox cannot read is not checked, and every write says so.
 local json = require "kube.sandbox.json"
 local field = require "kube.sandbox.field"
+local check = require "kube.sandbox.crd.cel.check"
 local correlate = require "kube.sandbox.validate.correlate"
 local eval = require "kube.sandbox.crd.cel.eval"
 local parser = require "kube.sandbox.crd.cel.parser"
@@ -74,11 +75,37 @@ function rules.warnings(node)
   return warnings
 end
 
+-- ---- self ----
+
+local STRING = json.object { type = "string" }
+
+-- Rules at the root may look at the object's name, kind and version.
+local function with_meta(node)
+  local properties = json.shallow(node.properties or json.object {})
+  properties.apiVersion, properties.kind = STRING, STRING
+  properties.metadata = json.object { type = "object",
+    properties = json.object { name = STRING, generateName = STRING } }
+  return json.with(node, "properties", properties)
+end
+
+local roots = setmetatable({}, { __mode = "k" })
+
+-- The schema of self: that of an object has its name, kind and version.
+local function self_of(node, root)
+  if not root and not node["x-kubernetes-embedded-resource"] then return node end
+  roots[node] = roots[node] or with_meta(node)
+  return roots[node]
+end
+
 -- `loose` is the path of the first list on the way whose items have no identity.
-local function check_node(errors, node, path, loose)
+local function check_node(errors, node, path, loose, root)
   for i, rule in ipairs(node[RULES] or {}) do
-    local at, uses_old = ("%s.%s[%d]"):format(path, RULES, i - 1), compile(rule).uses_old
-    if uses_old and loose then
+    local at, ready = ("%s.%s[%d]"):format(path, RULES, i - 1), compile(rule)
+    local uses_old = ready.uses_old
+    local undefined = ready.tree and check.undefined_fields(rule, ready.tree, self_of(node, root))
+    if undefined then
+      errors[#errors + 1] = { type = "FieldValueInvalid", field = at .. ".rule", message = undefined }
+    elseif uses_old and loose then
       errors[#errors + 1] = field.invalid(at .. ".rule", rule.rule,
         "oldSelf cannot be used on the uncorrelatable portion of the schema within " .. loose)
     elseif uses_old == false and rule.optionalOldSelf ~= nil then
@@ -95,7 +122,7 @@ end
 --- The field errors of the rules in a definition's schema.
 function rules.check(node, path)
   local errors = {}
-  if rules.present(node) then check_node(errors, node, path) end
+  if rules.present(node) then check_node(errors, node, path, nil, true) end
   return errors
 end
 
@@ -188,27 +215,9 @@ end
 
 -- ---- the walk ----
 
-local STRING = json.object { type = "string" }
-
--- Rules at the root may look at the object's name, kind and version.
-local function with_meta(node)
-  local properties = json.shallow(node.properties or json.object {})
-  properties.apiVersion, properties.kind = STRING, STRING
-  properties.metadata = json.object { type = "object",
-    properties = json.object { name = STRING, generateName = STRING } }
-  return json.with(node, "properties", properties)
-end
-
-local roots = setmetatable({}, { __mode = "k" })
-
 local function walk(state, node, value, path, pair, root)
   if value == nil or value == json.null or not rules.present(node) then return end
-  local seen_as = node
-  if root or node["x-kubernetes-embedded-resource"] then
-    roots[node] = roots[node] or with_meta(node)
-    seen_as = roots[node]
-  end
-  for _, rule in ipairs(node[RULES] or {}) do run_rule(state, rule, seen_as, value, path, pair) end
+  for _, rule in ipairs(node[RULES] or {}) do run_rule(state, rule, self_of(node, root), value, path, pair) end
   if json.is_array(value) then
     for i, item in ipairs(node.items and value or {}) do
       walk(state, node.items, item, ("%s[%d]"):format(path, i - 1), pair and pair:index(i))

@@ -120,11 +120,12 @@ local function named(p)
     if name == "oldSelf" then p.uses_old = true end
     return { op = "ident", name = name }
   end
+  local at = p.tokens[p.i - 1].at
   local args = arguments(p, ")")
   if name ~= "has" then return call(p, name, unpack(args)) end
   local selected = args[1]
   if #args ~= 1 or selected.op ~= "select" then fail("has() needs a field") end
-  return { op = "has", target = selected.target, name = selected.name }
+  return { op = "has", target = selected.target, name = selected.name, at = at }
 end
 
 local function primary(p)
@@ -148,15 +149,16 @@ end
 local function member(p)
   local node = primary(p)
   while true do
+    local at = p.tokens[p.i].at
     if accept(p, ".") then
       local name = ident(p)
       if accept(p, "(") then
         node = member_call(p, node, name, arguments(p, ")"))
       else
-        node = { op = "select", target = node, name = name }
+        node = { op = "select", target = node, name = name, at = at }
       end
     elseif accept(p, ".?") then
-      node = { op = "select", target = node, name = ident(p), optional = true }
+      node = { op = "select", target = node, name = ident(p), at = at, optional = true }
     elseif accept(p, "[") then
       node = { op = "index", target = node, index = expression(p) }
       expect(p, "]")

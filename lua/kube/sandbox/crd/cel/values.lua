@@ -129,8 +129,8 @@ local KEYWORDS = {}
 for word in ("true false null in as break const continue else for function if import let loop package namespace return "
   .. "var void while"):gmatch("%S+") do KEYWORDS[word] = word end
 
--- The property that a name in an expression stands for: a__dash__b is a-b, __in__ is in.
-local function unescaped(name)
+--- The property that a name in an expression stands for: a__dash__b is a-b, __in__ is in.
+function values.property_name(name)
   local keyword = name:match("^__(%l+)__$")
   if keyword and KEYWORDS[keyword] then return keyword end
   return (name:gsub("__(%l+)__", ESCAPED))
@@ -143,7 +143,7 @@ function values.get(map, key, field)
     return entry and entry[2]
   end
   if type(key) ~= "string" then return nil end
-  local name = field and map.kind == "object" and unescaped(key) or key
+  local name = field and map.kind == "object" and values.property_name(key) or key
   local value = map.json[name]
   if value == nil then return nil end
   local node = map.node
