@@ -88,7 +88,8 @@ describe("rules", function()
       "properties":{"n":{"type":"integer"}}}},"m":{"type":"object","additionalProperties":{"type":"string"}}},
       "x-kubernetes-validations":[{"rule":"self.l.all(e, e.k == 1)"},{"rule":"self.m.any == 'x' && has(self.metadata)"},
       {"rule":"has(self.q)"}]}]=]
-    local value = '{"Rule":"%s","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}'
+    local value = '{"Rule":"%s","Message":"","MessageExpression":"","Reason":null,"FieldPath":"",'
+      .. '"OptionalOldSelf":null}'
     assert.same({
       "FieldValueInvalid at.x-kubernetes-validations[0].rule Invalid value: "
         .. value:format "self.l.all(e, e.k == 1)" .. ": compilation failed: ERROR: <input>:1:16: undefined field 'k'\n"
