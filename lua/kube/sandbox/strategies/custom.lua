@@ -1,6 +1,8 @@
 -- Custom resources: what their definition says.
 local default = require "kube.sandbox.crd.default"
+local json = require "kube.sandbox.json"
 local openapi = require "kube.sandbox.validate.openapi"
+local status = require "kube.sandbox.status"
 
 local custom = {}
 
@@ -23,8 +25,16 @@ local function validate(ctx, new, old, errors, subresource)
   for _, text in ipairs(warnings or {}) do ctx:warn(text) end
 end
 
+local function prepare_create(ctx, document)
+  if json.get(ctx.R.crd, "metadata", "deletionTimestamp") then
+    error(status.forbidden(ctx.R, document.metadata.name,
+      "create not allowed while custom resource definition is terminating"))
+  end
+end
+
 function custom.of(R)
   return {
+    prepare_create = prepare_create,
     default = R.schema and function(_, document) return default.apply(document, R.schema) end or nil,
     validate = validate,
   }

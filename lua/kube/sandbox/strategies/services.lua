@@ -24,7 +24,7 @@ local function default(_, document)
   end
   each(spec, "ports", function(port)
     set(port, "protocol", "TCP")
-    set(port, "targetPort", port.port)
+    if port.targetPort == nil or port.targetPort == 0 or port.targetPort == "" then port.targetPort = port.port end
   end)
   if has_address(spec) then set(spec, "internalTrafficPolicy", "Cluster") end
   if spec.type == "NodePort" or spec.type == "LoadBalancer" then set(spec, "externalTrafficPolicy", "Cluster") end
