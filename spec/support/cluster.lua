@@ -6,7 +6,7 @@
 --     cleanup.install()
 --     it("...", function() cluster.kubectl("get nodes") end)
 local cleanup = require "spec.support.cleanup"
-local run_script = require "spec.support.run"
+local run_program = require "spec.support.run"
 local sandbox = require "spec.support.sandbox"
 
 local cluster = {}
@@ -39,29 +39,17 @@ end
 
 local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 
-local function run(command)
-  local pipe = assert(io.popen(command .. " 2>&1; echo \"exit=$?\""))
-  local out = pipe:read("*a")
-  pipe:close()
-  local text, code = out:match("^(.*)exit=(%d+)\n$")
-  return tonumber(code), text
+local function run(command, input)
+  local result = run_program.sh(command .. " 2>&1", { stdin = input, timeout = 600 })
+  return result.code, result.stdout
 end
 
 --- Runs kubectl and returns its output; raises when it fails.
 function cluster.kubectl(arguments, input)
-  local path
   local cache = os.getenv("KUBECACHEDIR") or cluster.kubeconfig:match("^(.*)/") .. "/cache"
-  local command = ("env -u LD_PRELOAD KUBECONFIG=%s %s --cache-dir %s %s"):format(cluster.kubeconfig,
+  local command = ("KUBECONFIG=%s %s --cache-dir %s %s"):format(cluster.kubeconfig,
     env "MOONWATCH_KUBECTL", cache, arguments)
-  if input then
-    path = os.tmpname()
-    local file = assert(io.open(path, "w"))
-    file:write(input)
-    file:close()
-    command = command .. " < " .. path
-  end
-  local code, out = run(command)
-  if path then os.remove(path) end
+  local code, out = run(command, input)
   assert(code == 0, ("kubectl %s failed: %s"):format(arguments, out))
   return out
 end
@@ -73,7 +61,7 @@ function cluster.apply(manifest) return cluster.kubectl("apply --server-side -f 
 function cluster.start(source, options)
   options = options or {}
   options.kubeconfig = options.kubeconfig or cluster.kubeconfig
-  local proc = run_script.start_script(source, options)
+  local proc = run_program.start_script(source, options)
   cleanup.later(function() proc:kill("sigkill") end)
   return proc
 end

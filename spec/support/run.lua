@@ -79,15 +79,12 @@ local function read_into(self, pipe, name)
   end)
 end
 
---- Starts the binary with arguments and returns at once.
-function run.start_command(arguments, options)
-  options = options or {}
-  assert(uv.fs_access(run.binary, "X"), run.binary .. " is not there: run scripts/build")
+local function spawn(program, arguments, options)
   local self = setmetatable({ stdout = "", stderr = "", _open = 2, _lines = {}, _parsed = 0 },
     Process)
   local stdin, stdout, stderr = uv.new_pipe(false), uv.new_pipe(false), uv.new_pipe(false)
   local err
-  self._handle, err = uv.spawn(run.binary, {
+  self._handle, err = uv.spawn(program, {
     args = arguments,
     env = environment(options.env),
     stdio = { stdin, stdout, stderr },
@@ -95,12 +92,18 @@ function run.start_command(arguments, options)
     self.code, self.signal = code, signal
     self._handle:close()
   end)
-  assert(self._handle, ("%s: %s"):format(run.binary, tostring(err)))
+  assert(self._handle, ("%s: %s"):format(program, tostring(err)))
   read_into(self, stdout, "stdout")
   read_into(self, stderr, "stderr")
   if options.stdin then stdin:write(options.stdin) end
   stdin:shutdown(function() stdin:close() end)
   return self
+end
+
+--- Starts the binary with arguments and returns at once.
+function run.start_command(arguments, options)
+  assert(uv.fs_access(run.binary, "X"), run.binary .. " is not there: run scripts/build")
+  return spawn(run.binary, arguments, options or {})
 end
 
 --- Starts `moonwatch run` on a script and returns at once.
@@ -196,6 +199,15 @@ end
 function run.run_command(arguments, options)
   options = options or {}
   return finish(run.start_command(arguments, options), options)
+end
+
+--- Runs a shell command to its end, without the sanitizer that may be preloaded here. Also:
+--- options.stdin, the input.
+function run.sh(command, options)
+  options = options or {}
+  local env = { LD_PRELOAD = false }
+  for name, value in pairs(options.env or {}) do env[name] = value end
+  return finish(spawn("/bin/sh", { "-c", command }, { env = env, stdin = options.stdin }), options)
 end
 
 return run

@@ -42,7 +42,7 @@ local function learn(self)
   local data = text:match("certificate%-authority%-data: (%S+)")
   if data then
     self.ca = self._directory .. "/ca.crt"
-    assert(os.execute(("echo %s | base64 -d > %s"):format(data, self.ca)) == 0)
+    assert(run.sh("base64 -d > " .. self.ca, { stdin = data }).code == 0)
   end
   self._client = http_client.new { url = self.url, ca = self.ca,
     headers = { { "Authorization", "Bearer " .. self.token }, { "Content-Type", "application/json" } } }
@@ -80,7 +80,7 @@ function Sandbox:restart()
 end
 
 function Sandbox:_remove()
-  os.execute("rm -rf " .. self._directory) -- clients may keep things in there, too
+  run.sh("rm -rf " .. self._directory) -- clients may keep things in there, too
 end
 
 --- Ends it as an operator would; raises when it does not leave in order.
