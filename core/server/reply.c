@@ -207,8 +207,10 @@ void mw_conn_refuse(struct mw_conn *c, unsigned status) {
   }
   char head[HEAD_MAX], tail[HEAD_MAX];
   size_t head_n = begin_head(c->server, head, status);
-  int tail_n =
-      snprintf(tail, sizeof tail, "\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", body.n);
+  int tail_n = snprintf(tail, sizeof tail,
+                        "\r\nContent-Length: %zu\r\nCache-Control: no-cache, private\r\n"
+                        "Connection: close\r\n\r\n",
+                        body.n);
   uv_buf_t parts[] = {part_of(mw_slice(head, head_n)), part_of(MW_SLICE("Content-Type: ")),
                       part_of(type), part_of(mw_slice(tail, (size_t)tail_n)), part_of(body)};
   mw_conn_send(c, parts, 5);

@@ -126,7 +126,6 @@ function status.too_large(limit)
     code = 413,
     reason = "RequestEntityTooLarge",
     message = "Request entity too large: limit is " .. limit,
-    details = {},
   }
 end
 

@@ -39,7 +39,7 @@ local function validate(_, new, old, errors)
     secrets.check_key(errors, key, "binaryData")
     size = size + #(host.unbase64(value) or "")
   end
-  if size > DATA_MAX then errors[#errors + 1] = field.too_long("", DATA_MAX) end
+  if size > DATA_MAX then errors[#errors + 1] = field.too_long("[]", DATA_MAX) end
   if old and old.immutable == true then check_frozen(new, old, errors) end
 end
 
