@@ -151,8 +151,18 @@ local function marked(ctx, document, finalizers, seconds)
   return json.with(document, "metadata", m)
 end
 
+local function store(ctx, document)
+  local R = ctx.R
+  return object.view(R, ctx.S.store:update(R, object.key_of(R, document), object.stored(R, document)))
+end
+
+-- A kind that could have had time is marked first, so that its watchers see why it goes.
 local function removed(ctx, document, options)
   local R = ctx.R
+  if R.rules.graceful then
+    local new = marked(ctx, document, nil, 0)
+    document = options.dry_run and new or store(ctx, new)
+  end
   if not options.dry_run then
     document = object.view(R, ctx.S.store:delete(R, object.key_of(R, document)))
   end
@@ -173,9 +183,7 @@ function delete.commit(ctx, document, options)
   local seconds = grace_of(ctx, document, options)
   if not finalizers and seconds == 0 then return removed(ctx, document, options) end
   local new = marked(ctx, document, finalizers, seconds)
-  if not json.equal(new, document) and not options.dry_run then
-    new = object.view(R, ctx.S.store:update(R, object.key_of(R, new), object.stored(R, new)))
-  end
+  if not json.equal(new, document) and not options.dry_run then new = store(ctx, new) end
   return options.orphanDependents == false and 202 or 200, new
 end
 

@@ -1,5 +1,6 @@
 -- Parts of objects that have a door of their own: status, scale, finalize, binding, eviction, token.
 local body = require "kube.sandbox.body"
+local budgets = require "kube.sandbox.budgets"
 local clock = require "kube.sandbox.clock"
 local delete = require "kube.sandbox.delete"
 local json = require "kube.sandbox.json"
@@ -87,24 +88,13 @@ end
 
 handlers.binding = { create = bind }
 
--- pods/eviction: a deletion that a disruption budget may refuse. Budgets are not counted here, so a
--- pod that one selects is not evicted.
+-- pods/eviction: a deletion that a disruption budget may refuse.
 local function evict(ctx)
   local eviction = body.decode(ctx, ctx.R, "Eviction")
   local pod = object.get(ctx)
-  local budget = ctx.S.budgets and ctx.S.budgets(ctx, pod)
-  if budget then
-    error(status.new {
-      code = 429,
-      reason = "TooManyRequests",
-      message = "Cannot evict pod as it would violate the pod's disruption budget.",
-      details = { causes = json.array { json.object {
-        reason = "DisruptionBudget",
-        message = ("The disruption budget %s is still being processed by the server."):format(budget),
-      } } },
-      retry_after = 10,
-    })
-  end
+  local dry = request.write_options(ctx.info, "CreateOptions").dry_run
+  budgets.ask(ctx.S, pod, dry)
+  if dry then return created() end
   if not json.get(pod, "metadata", "deletionTimestamp") or json.get(pod, "spec", "nodeName") then
     store_pod(ctx, pod, function(new)
       set_condition(new, json.object {
@@ -152,6 +142,8 @@ end
 
 handlers.token = { create = token }
 
+local function nothing() return { status = 204, headers = {}, body = "" } end
+
 -- Nothing runs here: what would need a node is refused in one sentence.
 local NEEDS_NODE = { log = true, exec = true, attach = true, portforward = true, proxy = true }
 
@@ -163,7 +155,9 @@ function subresource.run(ctx)
   local verb = info.verb == "deletecollection" and "delete" or info.verb
   if not known.verbs[verb] then error(status.method_not_allowed()) end
   if NEEDS_NODE[info.subresource] then
-    object.get(ctx)
+    local found = object.get(ctx)
+    -- Nobody has started it, so it has said nothing.
+    if info.subresource == "log" and not json.get(found, "spec", "nodeName") then return nothing() end
     error(status.new {
       code = 501,
       reason = "NotImplemented",

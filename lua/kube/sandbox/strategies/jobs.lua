@@ -1,8 +1,8 @@
 -- Jobs and cron jobs: defaults, the labels by which a job knows its pods, what is set for good.
 local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
+local pod_rules = require "kube.sandbox.strategies.pod_rules"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
-local pods = require "kube.sandbox.strategies.pods"
 
 local jobs = {}
 
@@ -59,7 +59,7 @@ local RESTARTS = { OnFailure = true, Never = true }
 
 local function check_template(errors, spec, path)
   local template = json.get(spec, "template", "spec") or json.object {}
-  pods.check_spec(errors, template, path .. ".spec")
+  pod_rules.check(errors, template, path .. ".spec")
   if not RESTARTS[template.restartPolicy] then
     errors[#errors + 1] = field.not_supported(path .. ".spec.restartPolicy", template.restartPolicy or "",
       { "OnFailure", "Never" })

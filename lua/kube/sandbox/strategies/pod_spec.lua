@@ -52,7 +52,7 @@ end
 -- "Always" for what has no tag or the tag latest; a digest is a tag of its own.
 local function pull_policy(image)
   local name = image:match("[^/]*$")
-  if name:find("@", 1, true) then return "IfNotPresent" end
+  if name == "" or name:find("@", 1, true) then return "IfNotPresent" end
   local tag = name:match(":(.*)$")
   return (tag == nil or tag == "latest") and "Always" or "IfNotPresent"
 end
@@ -60,7 +60,7 @@ end
 local PROBES = { "livenessProbe", "readinessProbe", "startupProbe" }
 
 local function container(c)
-  if type(c.image) == "string" then set(c, "imagePullPolicy", pull_policy(c.image)) end
+  set(c, "imagePullPolicy", pull_policy(c.image or ""))
   set(c, "terminationMessagePath", "/dev/termination-log")
   set(c, "terminationMessagePolicy", "File")
   set(c, "resources", json.object {})

@@ -1,7 +1,7 @@
 -- Pods: defaults, what admission adds, the grace of a deletion, and what cannot be changed.
 local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
-local names = require "kube.sandbox.names"
+local pod_rules = require "kube.sandbox.strategies.pod_rules"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
 local quantity = require "kube.sandbox.quantity"
 local status = require "kube.sandbox.status"
@@ -113,34 +113,11 @@ local function prepare_create(ctx, document)
   give_account(ctx, document)
   tolerate(spec, "node.kubernetes.io/not-ready")
   tolerate(spec, "node.kubernetes.io/unreachable")
+  if spec.terminationGracePeriodSeconds < 0 then spec.terminationGracePeriodSeconds = 1 end
   set(spec, "priority", 0)
   set(spec, "preemptionPolicy", "PreemptLowerPriority")
   document.status = json.object { phase = "Pending", qosClass = quantity.qos(spec) }
   return document
-end
-
-local function check_container(errors, c, path, seen)
-  local name = c.name or ""
-  if name == "" then
-    errors[#errors + 1] = field.required(path .. ".name")
-  else
-    local problem = names.label(name)
-    if problem then errors[#errors + 1] = field.invalid(path .. ".name", name, problem) end
-    if seen[name] then errors[#errors + 1] = field.duplicate(path .. ".name", name) end
-    seen[name] = true
-  end
-  if (c.image or "") == "" then errors[#errors + 1] = field.required(path .. ".image") end
-end
-
---- Adds what is wrong with a pod spec at `path`.
-function pods.check_spec(errors, spec, path)
-  local seen = {}
-  local containers = json.get(spec, "containers") or {}
-  if not containers[1] then errors[#errors + 1] = field.required(path .. ".containers") end
-  for i, c in ipairs(containers) do check_container(errors, c, ("%s.containers[%d]"):format(path, i - 1), seen) end
-  for i, c in ipairs(json.get(spec, "initContainers") or {}) do
-    check_container(errors, c, ("%s.initContainers[%d]"):format(path, i - 1), seen)
-  end
 end
 
 local FIXED = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -158,7 +135,7 @@ local function fixed_part(spec)
 end
 
 local function validate(_, new, old, errors)
-  pods.check_spec(errors, new.spec, "spec")
+  pod_rules.check(errors, new.spec, "spec")
   if old and not json.equal(fixed_part(new.spec or {}), fixed_part(old.spec or {})) then
     errors[#errors + 1] = field.forbidden("spec", FIXED)
   end

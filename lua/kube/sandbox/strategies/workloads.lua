@@ -2,8 +2,9 @@
 -- their defaults, their selectors, and what cannot be changed.
 local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
+local label_selector = require "kube.sandbox.label_selector"
+local pod_rules = require "kube.sandbox.strategies.pod_rules"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
-local pods = require "kube.sandbox.strategies.pods"
 
 local workloads = {}
 
@@ -78,33 +79,17 @@ local function default(ctx, document)
   return document
 end
 
--- Whether a plain or a full selector takes these labels.
-local function matches(selector, labels)
-  for key, value in pairs(selector.matchLabels or {}) do
-    if labels[key] ~= value then return false end
-  end
-  for _, e in ipairs(selector.matchExpressions or {}) do
-    local found = false
-    for _, value in ipairs(e.values or {}) do found = found or labels[e.key] == value end
-    local ok = e.operator == "In" and found or e.operator == "NotIn" and not found
-      or e.operator == "Exists" and labels[e.key] ~= nil or e.operator == "DoesNotExist" and labels[e.key] == nil
-    if not ok then return false end
-  end
-  return true
-end
-
 local function check_selector(errors, spec)
   local selector = json.get(spec, "selector")
   if not selector then
     errors[#errors + 1] = field.required("spec.selector")
     return
   end
-  local empty = next(selector.matchLabels or {}) == nil and next(selector.matchExpressions or {}) == nil
-  if empty then
+  if label_selector.is_empty(selector) then
     errors[#errors + 1] = field.invalid("spec.selector", selector, "empty selector is invalid for deployment")
   end
   local labels = json.get(spec, "template", "metadata", "labels") or {}
-  if not matches(selector, labels) then
+  if not label_selector.matches(selector, labels) then
     errors[#errors + 1] = field.invalid("spec.template.metadata.labels", json.object(labels),
       "`selector` does not match template `labels`")
   end
@@ -119,7 +104,7 @@ local function validate(ctx, new, old, errors)
     errors[#errors + 1] = field.invalid("spec.replicas", spec.replicas, "must be greater than or equal to 0")
   end
   if NEEDS_SELECTOR[kind] then check_selector(errors, spec) end
-  pods.check_spec(errors, json.get(spec, "template", "spec") or json.object {}, "spec.template.spec")
+  pod_rules.check(errors, json.get(spec, "template", "spec") or json.object {}, "spec.template.spec")
   if old and NEEDS_SELECTOR[kind] and not json.equal(spec.selector, old.spec.selector) then
     errors[#errors + 1] = field.immutable("spec.selector", spec.selector)
   end
