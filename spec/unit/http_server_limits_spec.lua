@@ -35,7 +35,7 @@ describe("http server", function()
     local answer = refused(text)
     assert.matches("^HTTP/1.1 " .. status .. " %a[^\r]*\r\n", answer, nil, nil, text)
     assert.matches("\r\nContent%-Type: text/plain; charset=utf%-8\r\nContent%-Length: %d+\r\n" ..
-      "Connection: close\r\n\r\n" .. status .. " %a[^\n]*\n$", answer)
+      "Cache%-Control: no%-cache, private\r\nConnection: close\r\n\r\n" .. status .. " %a[^\n]*\n$", answer)
     assert.are.equal(0, #rig.requests, text)
   end
 
