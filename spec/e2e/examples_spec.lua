@@ -80,6 +80,26 @@ describe("the example", function()
     rig.stop(proc)
   end)
 
+  it("shelves draws a node when a pod comes, begins to leave, or is gone", function()
+    local leaving = { metadata = ',"deletionTimestamp":"2026-01-02T03:04:05Z"',
+      more = ',"spec":{"nodeName":"n1"},"status":{}' }
+    local server = rig.objects { pod("b", 1, "n1", "Running") }
+    local proc = start("shelves", server)
+    proc:wait_line("^n1 +%[b%]$")
+    server:send("ADDED", pod("a", 101, "n1", "Pending"))
+    proc:wait_line("^n1 +%[a%] %[b%]$")
+    server:send("MODIFIED", pod("a", 102, "n1", "Running"))
+    server:send("MODIFIED", object("v1", "Pod", "a", 103, leaving))
+    proc:wait_line("^n1 +%(a%) %[b%]$")
+    server:send("DELETED", object("v1", "Pod", "a", 104, leaving))
+    proc:wait_line("^n1 +%[b%]$")
+    server:send("ADDED", object("v1", "Pod", "c", 105, { more = ',"spec":{}' }))
+    server:send("DELETED", pod("b", 106, "n1", "Running"))
+    proc:wait_line("^n1 +empty$")
+    rig.stop(proc)
+    assert.are.equal(5, select(2, proc.stdout:gsub("\n", "")), proc.stdout)
+  end)
+
   it("custom_resource waits for the definition, then follows the objects", function()
     local server = rig.objects { web("shop", 1, 1, "shop:1") }
     server.missing = { status = 404, body = "404 page not found" }
