@@ -2,6 +2,7 @@
 -- pointer is always there ("resources":{}, "status":{}), and so is a field without omitempty, as null
 -- or zero; a zero with omitempty never is. Objects of built-in kinds are like this in every answer of
 -- the server, whatever their client sent.
+local go_time = require "kube.sandbox.go_time"
 local json = require "kube.sandbox.json"
 local messages = require "kube.sandbox.messages"
 
@@ -21,6 +22,9 @@ local ZEROS = {
   [CRD .. "JSON"] = json.null,
   [CRD .. "JSONSchemaProps"] = json.null,
 }
+
+-- Digits of a second that are written of a time.
+local TIMES = { [META .. "Time"] = 0, [META .. "MicroTime"] = 6 }
 
 local SCALAR_ZEROS = { string = "", bytes = json.null, bool = false, int32 = 0, int64 = 0, double = 0 }
 
@@ -69,6 +73,8 @@ local function fill_fields(name, object, out)
         new = absent(field)
       elseif is_omitted(field, value) then
         new = nil
+      elseif TIMES[field.message] and type(value) == "string" then
+        new = go_time.utc(value, TIMES[field.message])
       elseif field.message and ZEROS[field.message] == nil then
         new = (field.repeated or field.map) and type(value) == "table" and fill_all(field.message, value)
           or fill(field.message, value)

@@ -129,8 +129,9 @@ function status.too_large(limit)
   }
 end
 
---- `subject` is { kind =, group = }; `errors` come from kube.sandbox.field.
+--- `subject` is { kind =, group = }, or has them as `refused_as`; `errors` come from kube.sandbox.field.
 function status.invalid(subject, name, errors)
+  subject = subject.refused_as or subject
   local causes, texts, seen = json.array {}, {}, {}
   for i, e in ipairs(errors) do
     causes[i] = json.object { reason = e.type, message = e.message, field = e.field }

@@ -43,24 +43,41 @@ local function to_storage(document)
   return always.fill(CORE, out)
 end
 
-local function validate_core(_, new, _, errors)
-  local namespace = json.get(new, "involvedObject", "namespace") or ""
-  if namespace ~= "" and namespace ~= new.metadata.namespace then
-    errors[#errors + 1] = field.invalid("involvedObject.namespace", namespace, "does not match event.namespace")
+local function check_text(errors, value, path, max)
+  if value == "" then
+    errors[#errors + 1] = field.required(path)
+  elseif #value > max then
+    errors[#errors + 1] = field.invalid(path, "", ("can have at most %d characters"):format(max))
   end
 end
 
+-- What both views check, in the names of the older one.
+local function check(event, errors, controller)
+  local namespace = json.get(event, "involvedObject", "namespace") or ""
+  local own = event.metadata.namespace
+  if namespace ~= own and not (namespace == "" and own == "default") then
+    errors[#errors + 1] = field.invalid("involvedObject.namespace", namespace, "does not match event.namespace")
+  end
+  if not json.get(event, "eventTime") then return end
+  if (event.reportingComponent or "") == "" then errors[#errors + 1] = field.required(controller) end
+  for _, name in ipairs { "reportingInstance", "action", "reason" } do
+    check_text(errors, event[name] or "", name, 128)
+  end
+  if #(event.message or "") > 1024 then
+    errors[#errors + 1] = field.invalid("message", "", "can have at most 1024 characters")
+  end
+end
+
+local function validate_core(_, new, _, errors) check(new, errors, "reportingComponent") end
+
 local TYPES = { Normal = true, Warning = true }
 
-local function validate_new(_, new, old, errors)
-  if not json.get(new, "eventTime") and not old then errors[#errors + 1] = field.required("eventTime") end
-  if json.get(new, "eventTime") then
-    for _, name in ipairs { "reportingController", "reportingInstance", "action", "reason" } do
-      if (json.get(new, name) or "") == "" then errors[#errors + 1] = field.required(name) end
-    end
-  end
-  local kind = json.get(new, "type") or ""
-  if not TYPES[kind] then errors[#errors + 1] = field.invalid("type", kind, "has invalid value: " .. kind) end
+local function validate_new(_, new, _, errors)
+  local event = to_storage(new)
+  check(event, errors, "reportingController")
+  if not json.get(event, "eventTime") then errors[#errors + 1] = field.required("eventTime") end
+  local kind = event.type or ""
+  if not TYPES[kind] then errors[#errors + 1] = field.invalid("type", "", "has invalid value: " .. kind) end
 end
 
 local function after_create(ctx, stored)
@@ -76,6 +93,7 @@ function events.of(R)
     return { validate = validate_core, after_create = after_create }
   end
   R.from_storage, R.to_storage = from_storage, to_storage
+  R.refused_as = { kind = "Event", group = "" }
   return { validate = validate_new, after_create = after_create }
 end
 

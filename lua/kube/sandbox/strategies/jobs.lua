@@ -39,6 +39,8 @@ local function create_job(_, document)
   spec = json.shallow(spec)
   document.spec = spec
   local m = document.metadata
+  -- Labels that are not its own are those of its pods, all of them.
+  local borrowed = m.labels == nil or m.labels == json.get(spec, "template", "metadata", "labels")
   local own = {
     ["controller-uid"] = m.uid,
     ["job-name"] = m.name,
@@ -49,6 +51,7 @@ local function create_job(_, document)
     set(template, "metadata", json.object {})
     inside(template, "metadata", function(metadata) add_labels(metadata, own) end)
   end)
+  if borrowed then m.labels = spec.template.metadata.labels end
   set(spec, "selector", json.object {
     matchLabels = json.object { [PREFIX .. "controller-uid"] = m.uid },
   })
@@ -60,7 +63,9 @@ local RESTARTS = { OnFailure = true, Never = true }
 local function check_template(errors, spec, path)
   local template = json.get(spec, "template", "spec") or json.object {}
   pod_rules.check(errors, template, path .. ".spec")
-  if not RESTARTS[template.restartPolicy] then
+  if template.restartPolicy == "Always" then
+    errors[#errors + 1] = field.required(path .. ".spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+  elseif not RESTARTS[template.restartPolicy] then
     errors[#errors + 1] = field.not_supported(path .. ".spec.restartPolicy", template.restartPolicy or "",
       { "OnFailure", "Never" })
   end
@@ -112,9 +117,31 @@ end
 
 local CONCURRENCY = { "Allow", "Forbid", "Replace" }
 
+local DESCRIPTORS = { ["@yearly"] = true, ["@annually"] = true, ["@monthly"] = true, ["@weekly"] = true,
+  ["@daily"] = true, ["@midnight"] = true, ["@hourly"] = true }
+
+-- What is wrong with a schedule; the ranges of its fields are not looked at.
+local function schedule_problem(schedule)
+  if DESCRIPTORS[schedule] or schedule:find("^@every ") then return nil end
+  if schedule:find("^@") then return "unrecognized descriptor: " .. schedule end
+  local fields = {}
+  for name in schedule:gmatch("%S+") do fields[#fields + 1] = name end
+  if #fields == 5 then return nil end
+  return ("expected exactly 5 fields, found %d: [%s]"):format(#fields, table.concat(fields, " "))
+end
+
+local function check_schedule(errors, schedule)
+  if schedule == "" then
+    errors[#errors + 1] = field.required("spec.schedule")
+    return
+  end
+  local problem = schedule_problem(schedule)
+  if problem then errors[#errors + 1] = field.invalid("spec.schedule", schedule, problem) end
+end
+
 local function validate_cron(_, new, _, errors)
   local spec = new.spec or json.object {}
-  if (spec.schedule or "") == "" then errors[#errors + 1] = field.required("spec.schedule") end
+  check_schedule(errors, spec.schedule or "")
   local known = false
   for _, name in ipairs(CONCURRENCY) do known = known or spec.concurrencyPolicy == name end
   if not known then

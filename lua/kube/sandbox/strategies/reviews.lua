@@ -1,6 +1,8 @@
 -- Reviews: questions that are answered and not stored. Here everybody who has the token may do
 -- everything, and nobody else may do anything.
+local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
+local status = require "kube.sandbox.status"
 
 local reviews = {}
 
@@ -13,11 +15,27 @@ local function rules()
   }
 end
 
+local ATTRIBUTES = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+
+local function check_access(document)
+  local resource = json.get(document, "spec", "resourceAttributes")
+  if (resource ~= nil) == (json.get(document, "spec", "nonResourceAttributes") ~= nil) then
+    error(status.invalid({ kind = "", group = "authorization.k8s.io" }, "",
+      { field.invalid("spec.resourceAttributes", resource, ATTRIBUTES) }))
+  end
+end
+
 local answers = {}
 
-function answers.SelfSubjectAccessReview() return json.object { allowed = true } end
+function answers.SelfSubjectAccessReview(_, document)
+  check_access(document)
+  return json.object { allowed = true }
+end
 
-function answers.SubjectAccessReview() return json.object { allowed = false } end
+function answers.SubjectAccessReview(_, document)
+  check_access(document)
+  return json.object { allowed = false }
+end
 
 answers.LocalSubjectAccessReview = answers.SubjectAccessReview
 

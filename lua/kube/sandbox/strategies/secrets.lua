@@ -1,5 +1,6 @@
 -- Secrets: stringData goes into data, the type is set for good.
 local field = require "kube.sandbox.field"
+local go_json = require "kube.sandbox.go_json"
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local names = require "kube.sandbox.names"
@@ -34,6 +35,19 @@ function secrets.check_key(errors, key, name)
   end
 end
 
+local REDACTED = "<secret contents redacted>"
+
+-- A part that the type needs; what is for docker must be JSON.
+local function check_part(errors, new, name)
+  local path, value = "data[" .. name .. "]", json.get(new, "data", name)
+  if value == nil then
+    errors[#errors + 1] = field.required(path)
+  elseif name:find("^%.docker") then
+    local text = host.unbase64(value) or ""
+    if json.decode(text) == nil then errors[#errors + 1] = field.invalid(path, REDACTED, go_json.problem(text)) end
+  end
+end
+
 local function validate(_, new, old, errors)
   local size = 0
   for key, value in pairs(json.get(new, "data") or {}) do
@@ -41,11 +55,7 @@ local function validate(_, new, old, errors)
     size = size + #(host.unbase64(value) or "")
   end
   if size > DATA_MAX then errors[#errors + 1] = field.too_long("data", DATA_MAX) end
-  for _, name in ipairs(REQUIRED[new.type] or {}) do
-    if json.get(new, "data", name) == nil then
-      errors[#errors + 1] = field.required("data[" .. name .. "]")
-    end
-  end
+  for _, name in ipairs(REQUIRED[new.type] or {}) do check_part(errors, new, name) end
   if not old then return end
   if new.type ~= old.type then errors[#errors + 1] = field.immutable("type", new.type) end
   if old.immutable == true then

@@ -94,6 +94,10 @@ local function prepare_update(ctx, new, old, subresource)
   local spec = json.shallow(new.spec)
   new.spec = spec
   if has_address(spec) then
+    -- Two names of one field: who changes the older one means both.
+    if spec.clusterIP and spec.clusterIP ~= old.spec.clusterIP and json.equal(spec.clusterIPs, old.spec.clusterIPs) then
+      spec.clusterIPs = json.array { spec.clusterIP }
+    end
     for _, name in ipairs(KEPT) do set(spec, name, old.spec[name]) end
   else
     for _, name in ipairs(KEPT) do spec[name] = nil end
@@ -113,6 +117,8 @@ end
 
 local TYPES = { "ClusterIP", "ExternalName", "LoadBalancer", "NodePort" }
 
+local RANGE = "must be between 1 and 65535, inclusive"
+
 local function check_ports(errors, spec)
   local ports = spec.ports or {}
   local headless = spec.clusterIP == "None"
@@ -126,7 +132,10 @@ local function check_ports(errors, spec)
     if port.name and seen[port.name] then errors[#errors + 1] = field.duplicate(path .. ".name", port.name) end
     seen[port.name or i] = true
     if type(port.port) ~= "number" or port.port < 1 or port.port > 65535 then
-      errors[#errors + 1] = field.invalid(path .. ".port", port.port or 0, "must be between 1 and 65535, inclusive")
+      errors[#errors + 1] = field.invalid(path .. ".port", port.port or 0, RANGE)
+    end
+    if type(port.targetPort) == "number" and (port.targetPort < 1 or port.targetPort > 65535) then
+      errors[#errors + 1] = field.invalid(path .. ".targetPort", port.targetPort, RANGE)
     end
   end
 end

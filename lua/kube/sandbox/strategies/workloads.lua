@@ -54,7 +54,17 @@ function defaults.StatefulSet(spec)
   pod_spec.each(spec, "volumeClaimTemplates", claim)
 end
 
-function defaults.DaemonSet(spec)
+-- How often the template of a daemon set has changed.
+local TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+local function set_template_generation(metadata, value)
+  metadata.annotations = json.with(metadata.annotations or json.object {}, TEMPLATE_GENERATION, value)
+end
+
+function defaults.DaemonSet(spec, document)
+  if not json.get(document.metadata, "annotations", TEMPLATE_GENERATION) then
+    set_template_generation(document.metadata, "1")
+  end
   set(spec, "updateStrategy", json.object {})
   inside(spec, "updateStrategy", rolling { maxUnavailable = 1, maxSurge = 0 })
   set(spec, "revisionHistoryLimit", 10)
@@ -79,23 +89,64 @@ local function default(ctx, document)
   return document
 end
 
-local function check_selector(errors, spec)
+-- The kinds that need a selector, and what they call themselves when it is empty.
+local NEEDS_SELECTOR = {
+  Deployment = "deployment",
+  ReplicaSet = "deployment",
+  StatefulSet = "statefulset",
+  DaemonSet = "daemonset",
+}
+
+-- A selector that is not there selects nothing.
+local function check_selector(errors, spec, kind)
   local selector = json.get(spec, "selector")
   if not selector then
     errors[#errors + 1] = field.required("spec.selector")
-    return
+  elseif label_selector.is_empty(selector) then
+    errors[#errors + 1] = field.invalid("spec.selector", selector,
+      "empty selector is invalid for " .. NEEDS_SELECTOR[kind])
   end
-  if label_selector.is_empty(selector) then
-    errors[#errors + 1] = field.invalid("spec.selector", selector, "empty selector is invalid for deployment")
-  end
-  local labels = json.get(spec, "template", "metadata", "labels") or {}
-  if not label_selector.matches(selector, labels) then
-    errors[#errors + 1] = field.invalid("spec.template.metadata.labels", json.object(labels),
+  local labels = json.get(spec, "template", "metadata", "labels")
+  if not selector or not label_selector.matches(selector, labels) then
+    errors[#errors + 1] = field.invalid("spec.template.metadata.labels", labels,
       "`selector` does not match template `labels`")
   end
 end
 
-local NEEDS_SELECTOR = { Deployment = true, ReplicaSet = true, StatefulSet = true, DaemonSet = true }
+-- Shown as the server's own struct has it.
+local function check_strategy(errors, strategy)
+  if strategy.type == "RollingUpdate" or strategy.type == "Recreate" then return end
+  local update = json.get(strategy, "rollingUpdate")
+  local shown = update and ('{"MaxUnavailable":%s,"MaxSurge":%s}'):format(json.encode(update.maxUnavailable),
+    json.encode(update.maxSurge)) or "null"
+  local e = field.not_supported("spec.strategy", json.null, { "Recreate", "RollingUpdate" })
+  e.message = e.message:gsub("null", function()
+    return ('{"Type":%s,"RollingUpdate":%s}'):format(json.encode(strategy.type), shown)
+  end, 1)
+  errors[#errors + 1] = e
+end
+
+local SET_CHANGES = { "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+  "persistentVolumeClaimRetentionPolicy", "minReadySeconds" }
+local SET_FIXED = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+  .. "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are "
+  .. "forbidden"
+
+local function set_fixed_part(spec)
+  local copy = json.shallow(spec)
+  for _, name in ipairs(SET_CHANGES) do copy[name] = nil end
+  return copy
+end
+
+local function check_change(errors, kind, new, old)
+  if kind == "StatefulSet" then
+    if not json.equal(set_fixed_part(new), set_fixed_part(old)) then
+      errors[#errors + 1] = field.forbidden("spec", SET_FIXED)
+    end
+  elseif NEEDS_SELECTOR[kind] and not json.equal(new.selector, old.selector) then
+    errors[#errors + 1] = field.immutable("spec.selector", new.selector)
+  end
+end
 
 local function validate(ctx, new, old, errors)
   local kind, spec = ctx.R.kind, new.spec or json.object {}
@@ -103,11 +154,19 @@ local function validate(ctx, new, old, errors)
   if (tonumber(spec.replicas) or 0) < 0 then
     errors[#errors + 1] = field.invalid("spec.replicas", spec.replicas, "must be greater than or equal to 0")
   end
-  if NEEDS_SELECTOR[kind] then check_selector(errors, spec) end
+  if NEEDS_SELECTOR[kind] then check_selector(errors, spec, kind) end
   pod_rules.check(errors, json.get(spec, "template", "spec") or json.object {}, "spec.template.spec")
-  if old and NEEDS_SELECTOR[kind] and not json.equal(spec.selector, old.spec.selector) then
-    errors[#errors + 1] = field.immutable("spec.selector", spec.selector)
-  end
+  if kind == "Deployment" then check_strategy(errors, spec.strategy) end
+  if old then check_change(errors, kind, spec, old.spec) end
+end
+
+local function update_daemon_set(_, new, old, subresource)
+  if subresource then return new end
+  local count = json.get(old.metadata, "annotations", TEMPLATE_GENERATION) or "1"
+  if not json.equal(new.spec.template, old.spec.template) then count = ("%d"):format(tonumber(count) + 1) end
+  new.metadata = json.shallow(new.metadata)
+  set_template_generation(new.metadata, count)
+  return new
 end
 
 -- Its annotations are part of what a deployment rolls out.
@@ -118,6 +177,7 @@ end
 function workloads.of(R)
   return {
     default = default,
+    prepare_update = R.kind == "DaemonSet" and update_daemon_set or nil,
     validate = validate,
     generation_changed = R.kind == "Deployment" and annotations_changed or nil,
   }

@@ -1,0 +1,60 @@
+-- Built-in kinds of the sandbox: what their strategies fill in and refuse.
+require "spec.support.sandbox_env"
+local go_time = require "kube.sandbox.go_time"
+local rig = require "spec.support.sandbox_rig"
+
+local MERGE = { ["content-type"] = "application/merge-patch+json" }
+
+describe("times", function()
+  it("are written in UTC, with as many digits as their type has", function()
+    assert.equal("2000-12-31T23:00:00Z", go_time.utc("2001-01-01T00:00:00+01:00", 0))
+    assert.equal("2000-03-01T04:59:59.120000Z", go_time.utc("2000-02-29T23:29:59.12-05:30", 6))
+    assert.equal("1969-12-31T23:59:59Z", go_time.utc("1969-12-31T23:59:59.999Z", 0))
+    assert.equal("2100-03-01T00:00:00Z", go_time.utc("2100-02-28T23:00:00-01:00", 0))
+    assert.equal("soon", go_time.utc("soon", 0))
+  end)
+end)
+
+describe("the sandbox's", function()
+  local box
+  before_each(function() box = rig.new { seed = 5 } end)
+
+  local function template(labels)
+    return { metadata = { labels = labels }, spec = { restartPolicy = "Never",
+      containers = { { name = "a", image = "i" } } } }
+  end
+
+  it("jobs have the labels of their pods unless they bring their own", function()
+    local path = "/apis/batch/v1/namespaces/default/jobs"
+    local _, bare = box:post(path, { metadata = { name = "a" }, spec = { template = template { app = "x" } } })
+    assert.equal("x", bare.metadata.labels.app)
+    assert.equal("a", bare.metadata.labels["job-name"])
+    local _, own = box:post(path, { metadata = { name = "b", labels = { l = "1" } },
+      spec = { template = template() } })
+    assert.same({ l = "1" }, own.metadata.labels)
+    assert.equal("b", own.spec.template.metadata.labels["job-name"])
+  end)
+
+  it("daemon sets count the changes of their template", function()
+    local path = "/apis/apps/v1/namespaces/default/daemonsets"
+    local key = "deprecated.daemonset.template.generation"
+    local pods = template { app = "x" }
+    pods.spec.restartPolicy = nil
+    local _, made = box:post(path, { metadata = { name = "a" },
+      spec = { selector = { matchLabels = { app = "x" } }, template = pods } })
+    assert.equal("1", made.metadata.annotations[key])
+    local _, same = box:request("PATCH", path .. "/a", { spec = { minReadySeconds = 3 } }, MERGE)
+    assert.equal("1", same.metadata.annotations[key])
+    local change = { spec = { template = { spec = { hostPID = true } } } }
+    local _, changed = box:request("PATCH", path .. "/a", change, MERGE)
+    assert.equal("2", changed.metadata.annotations[key])
+  end)
+
+  it("services take a new address by either of its names, and refuse it", function()
+    local path = "/api/v1/namespaces/default/services"
+    assert.equal(201, (box:post(path, { metadata = { name = "a" }, spec = { ports = { { port = 80 } } } })))
+    local code, refusal = box:request("PATCH", path .. "/a", { spec = { clusterIP = "10.1.2.3" } }, MERGE)
+    assert.equal(422, code)
+    assert.equal('Invalid value: ["10.1.2.3"]: may not change once set', refusal.details.causes[1].message)
+  end)
+end)
