@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event is first read where it lies, on the guess that the chunk holds all of it. If that fails
-// for any reason, the slow way decides: gather the event, read it again, and only then report. So
-// what comes out, errors too, does not depend on how the bytes were cut.
+// Servers send an event per line. One that lies in a chunk is read there; one that a chunk cuts is
+// gathered up to the end of its line and read then. Lines are only a guess, though: if it turns out
+// wrong for any reason, the slow way decides: find the event by its brackets, read it again, and
+// only then report. So what comes out, errors too, does not depend on how the bytes were cut.
 #include "wire/watch_split.h"
 
 #include <stdint.h>
@@ -10,7 +11,11 @@
 #include "wire/frame.h"
 #include "wire/scan.h"
 
-enum { WRAPPER_MAX = 64 * 1024, TYPE_MAX = 1024 };
+enum {
+  WRAPPER_MAX = 64 * 1024,
+  TYPE_MAX = 1024,
+  KEEP_MAX = 1024 * 1024,  // memory for a line that outlives a large event
+};
 
 struct mw_watch_split {
   const struct mw_projection *projection;
@@ -19,9 +24,10 @@ struct mw_watch_split {
   struct mw_item_scanner *scanner;
   struct mw_frame frame;
   struct mw_buf type;  // the type of the event, unescaped
-  bool in_event;       // the event is being gathered
+  struct mw_buf line;  // the event that a chunk has cut
+  bool in_line;        // the event is gathered there
+  bool in_event;       // the event is gathered by its brackets
   int failed;          // what feed returned last, when that was not 0
-  size_t last_size;    // of the last event: a good guess for the next
   uint64_t base;       // offset of the chunk
   uint64_t start;      // offset of the event at hand
 };
@@ -44,6 +50,7 @@ struct mw_watch_split *mw_watch_split_new(const struct mw_projection *projection
   s->scanner = mw_item_scanner_new();
   mw_frame_init(&s->frame, (size_t)MW_ITEM_SIZE_MAX + WRAPPER_MAX);
   mw_buf_init(&s->type, TYPE_MAX);
+  mw_buf_init(&s->line, s->frame.buf.limit);
   return s;
 }
 
@@ -52,6 +59,7 @@ void mw_watch_split_free(struct mw_watch_split *s) {
   mw_item_scanner_free(s->scanner);
   mw_frame_deinit(&s->frame);
   mw_buf_deinit(&s->type);
+  mw_buf_deinit(&s->line);
   mw_free(s);
 }
 
@@ -165,6 +173,7 @@ static int read_event(struct mw_watch_split *s, struct reading *r) {
 
 static int deliver(struct mw_watch_split *s, const struct reading *r) {
   s->in_event = false;
+  s->in_line = false;
   return s->cb(s->ctx, &r->event);
 }
 
@@ -186,7 +195,6 @@ static int in_event(struct mw_watch_split *s, const char **p, const char *end, s
   struct mw_slice whole;
   int rc = mw_frame_feed(&s->frame, p, end, &whole);
   if (rc == 0) return 0;
-  s->last_size = whole.n;
   if (rc < 0) return refuse_event(s, whole);
   struct reading r;
   reading_init(&r, whole.p, whole.p + whole.n);
@@ -201,6 +209,46 @@ static int in_event(struct mw_watch_split *s, const char **p, const char *end, s
 
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
+// Whether the event at p goes on in the next chunk, by the look of it: its line does not end here,
+// and neither does an object.
+static bool is_cut(const char *p, const char *end) {
+  return end[-1] != '}' && memchr(p, '\n', (size_t)(end - p)) == NULL;
+}
+
+static int take(struct mw_watch_split *s, const char *chunk, const char *end, struct mw_err *err);
+
+// The slow way with what was gathered of the line. The event at hand is found by its brackets, so
+// that whatever follows it gets its turn.
+static int reread_line(struct mw_watch_split *s, struct mw_err *err) {
+  struct mw_buf line = s->line;
+  mw_buf_init(&s->line, line.limit);
+  uint64_t base = s->base;
+  s->base = s->start;
+  s->in_line = false;
+  s->in_event = true;
+  int rc = take(s, line.p, line.p + line.n, err);
+  s->base = base;
+  mw_buf_deinit(&line);
+  return rc;
+}
+
+static int in_line(struct mw_watch_split *s, const char **p, const char *end, struct mw_err *err) {
+  size_t n = (size_t)(end - *p);
+  const char *newline = memchr(*p, '\n', n);
+  if (newline != NULL) n = (size_t)(newline - *p);
+  bool room = mw_buf_add(&s->line, *p, n) == 0;
+  if (!room) return reread_line(s, err);
+  *p += n;
+  if (newline == NULL && end[-1] != '}') return 0;
+  struct reading r;
+  reading_init(&r, s->line.p, s->line.p + s->line.n);
+  if (read_event(s, &r) < 0 || r.w.p < r.w.end) return reread_line(s, err);
+  int rc = deliver(s, &r);
+  if (s->line.cap > KEEP_MAX) mw_buf_deinit(&s->line);
+  mw_buf_reset(&s->line);
+  return rc;
+}
+
 // *p stands between events. chunk is where the bytes at hand begin.
 static int begin_event(struct mw_watch_split *s, const char *chunk, const char **p, const char *end,
                        struct mw_err *err) {
@@ -208,32 +256,48 @@ static int begin_event(struct mw_watch_split *s, const char *chunk, const char *
   if (*p == end) return 0;
   s->start = s->base + (uint64_t)(*p - chunk);
   if (**p != '{') return mw_fault_report(err, MW_FAULT_SYNTAX, "expected '{'", s->start);
+  if (is_cut(*p, end)) {
+    s->in_line = true;
+    return in_line(s, p, end, err);
+  }
   s->in_event = true;
   struct reading r;
   reading_init(&r, *p, end);
-  if ((size_t)(end - *p) < s->last_size || read_event(s, &r) < 0 ||
-      (size_t)(r.w.p - *p) > s->frame.buf.limit) {
+  if (read_event(s, &r) < 0 || (size_t)(r.w.p - *p) > s->frame.buf.limit) {
     return in_event(s, p, end, err);
   }
-  s->last_size = (size_t)(r.w.p - *p);
   *p = r.w.p;
   return deliver(s, &r);
 }
 
+// Takes the bytes at hand, which begin at offset s->base.
+static int take(struct mw_watch_split *s, const char *chunk, const char *end, struct mw_err *err) {
+  const char *p = chunk;
+  int rc = 0;
+  while (p < end && rc == 0) {
+    if (s->in_event) {
+      rc = in_event(s, &p, end, err);
+    } else if (s->in_line) {
+      rc = in_line(s, &p, end, err);
+    } else {
+      rc = begin_event(s, chunk, &p, end, err);
+    }
+  }
+  return rc;
+}
+
 int mw_watch_split_feed(struct mw_watch_split *s, const char *p, size_t n, struct mw_err *err) {
   if (s->failed != 0) return mw_err_set(err, s->failed, "the watch has failed before");
-  const char *chunk = p;
-  const char *end = mw_slice_end(mw_slice(p, n));
-  while (p < end && s->failed == 0) {
-    s->failed = s->in_event ? in_event(s, &p, end, err) : begin_event(s, chunk, &p, end, err);
-  }
+  s->failed = take(s, p, mw_slice_end(mw_slice(p, n)), err);
   s->base += n;
   return s->failed;
 }
 
 int mw_watch_split_finish(struct mw_watch_split *s, struct mw_err *err) {
   if (s->failed != 0) return mw_err_set(err, s->failed, "the watch has failed before");
-  if (!s->in_event) return 0;
+  // What a line has may be wrong before it was cut, and may hold whole events.
+  while (s->in_line && s->failed == 0) s->failed = reread_line(s, err);
+  if (s->failed != 0 || !s->in_event) return s->failed;
   s->failed = mw_err_set(err, MW_EEOF, "the watch was cut inside an event at byte %llu",
                          (unsigned long long)s->base);
   return s->failed;

@@ -71,6 +71,20 @@ describe("watch splitter", function()
     for chunk = 1, #stream do assert.are.same(whole, watch(stream, chunk)) end
   end)
 
+  it("hands out an event that ends with its chunk though its line does not", function()
+    local event = '{"type":"ADDED","object":{"metadata":{"name":"a"}}}'
+    for cut = 1, #event do
+      local seen = 0
+      local cb = ffi.cast("mw_watch_event_cb", function() seen = seen + 1 return 0 end)
+      local s = C.mw_watch_split_new(C.mw_projection_default(), cb, nil)
+      assert.equal(0, C.mw_watch_split_feed(s, event:sub(1, cut), cut, nil))
+      assert.equal(0, C.mw_watch_split_feed(s, event:sub(cut + 1), #event - cut, nil))
+      assert.equal(1, seen)
+      C.mw_watch_split_free(s)
+      cb:free()
+    end
+  end)
+
   it("reads the Status of an ERROR, whichever member comes first", function()
     local status = '{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired","message":"too old"}'
     for _, form in ipairs { '{"type":"ERROR","object":%s}', '{"object":%s,"type":"ERROR"}' } do
