@@ -8,6 +8,9 @@ ids.__index = ids
 -- No vowels and no digits that look like letters: no words come out.
 local ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
+-- The first digit of a UUID's fourth group.
+local VARIANTS = { "8", "9", "a", "b" }
+
 -- A small generator of its own, so that a seed gives the same ids whatever else uses math.random.
 local function generator(seed)
   local state = seed % 2147483647
@@ -30,10 +33,10 @@ function ids:reseed(seed) self.bytes = seed and generator(seed) or host.random e
 
 --- A random (version 4) UUID.
 function ids:uid()
-  local b = { self.bytes(16):byte(1, 16) }
-  b[7] = 0x40 + b[7] % 0x10
-  b[9] = 0x80 + b[9] % 0x40
-  return ("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x"):format(unpack(b))
+  local hex = host.hex(self.bytes(16))
+  local variant = VARIANTS[tonumber(hex:sub(17, 17), 16) % 4 + 1]
+  return ("%s-%s-4%s-%s%s-%s"):format(hex:sub(1, 8), hex:sub(9, 12), hex:sub(14, 16), variant, hex:sub(18, 20),
+    hex:sub(21))
 end
 
 --- Five characters for a generated name.

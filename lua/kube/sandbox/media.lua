@@ -10,8 +10,7 @@ local function clause(text)
   return { name = full, type = kind or full, subtype = subtype or "", params = params, q = tonumber(params.q) or 1 }
 end
 
---- The clauses of an Accept header, the preferred one first.
-function media.parse(header)
+local function parse(header)
   local clauses = {}
   for text in header:gmatch("[^,]+") do
     local parsed = clause(text)
@@ -24,6 +23,20 @@ function media.parse(header)
     if (a.subtype == "*") ~= (b.subtype == "*") then return b.subtype == "*" end
     return a.order < b.order
   end)
+  return clauses
+end
+
+-- Clients send the same header again and again.
+local KNOWN_MAX = 100
+local known, known_count = {}, 0
+
+--- The clauses of an Accept header, the preferred one first; shared, not to be changed.
+function media.parse(header)
+  local clauses = known[header]
+  if clauses then return clauses end
+  if known_count == KNOWN_MAX then known, known_count = {}, 0 end
+  clauses = parse(header)
+  known[header], known_count = clauses, known_count + 1
   return clauses
 end
 

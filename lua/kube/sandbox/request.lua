@@ -11,6 +11,7 @@ local function unescape(text)
 end
 
 local function unescape_path(text)
+  if not text:find("%", 1, true) then return text end
   return (text:gsub("%%(%x%x)", function(hex) return string.char(tonumber(hex, 16)) end))
 end
 

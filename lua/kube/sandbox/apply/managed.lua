@@ -209,10 +209,21 @@ function managed.apply(live, config, options)
   return with_managers(last_applied.refresh(document, config, options), result)
 end
 
+-- Whether two entries of managedFields say the same, perhaps at other times.
+local function is_same_entry(a, b)
+  for name, value in pairs(a) do
+    if name ~= "time" and not json.equal(value, b[name]) then return false end
+  end
+  for name in pairs(b) do
+    if name ~= "time" and a[name] == nil then return false end
+  end
+  return true
+end
+
 local function entries_differ(old, new)
   if #old ~= #new then return true end
   for i, entry in ipairs(new) do
-    if not json.equal(json.with(old[i], "time", nil), json.with(entry, "time", nil)) then return true end
+    if not is_same_entry(old[i], entry) then return true end
   end
   return false
 end

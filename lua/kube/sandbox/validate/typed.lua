@@ -111,6 +111,13 @@ local function editor(value)
   end, function() return out or value end
 end
 
+-- Most values are what they should be, and need no place where one could complain.
+local function is_plain(node, value)
+  local kind = type(value)
+  if kind ~= "string" and kind ~= "boolean" then return false end
+  return node.type == kind and node.format ~= "byte" and node["$ref"] == nil
+end
+
 local function child(path, name) return path == "" and name or path .. "." .. name end
 
 local function read_struct(state, definition, node, value, at, name)
@@ -118,15 +125,14 @@ local function read_struct(state, definition, node, value, at, name)
   local struct = definition:match("[^.]+$")
   local set, result = editor(value)
   for key, item in pairs(value) do
-    local path = child(at.path, key)
     local property = node.properties[key]
     if not property then
-      state:unknown(path)
+      state:unknown(child(at.path, key))
       set(key, nil)
     elseif item == json.null then
       set(key, nil)
-    else
-      local place = { path = path, names = child(at.names, key), struct = struct }
+    elseif not is_plain(property, item) then
+      local place = { path = child(at.path, key), names = child(at.names, key), struct = struct }
       set(key, read(state, property, item, place, go_types.of(definition, key)))
     end
   end
@@ -148,10 +154,10 @@ local function element_name(name) return name and (name:match("^%[%](.*)$") or n
 local function read_elements(state, node, value, at, name, path_of)
   local set, result = editor(value)
   for key, item in pairs(value) do
-    local place = { path = path_of(key), names = at.names, struct = at.struct }
     if item == json.null then
       set(key, zero(node))
-    else
+    elseif not is_plain(node, item) then
+      local place = { path = path_of(key), names = at.names, struct = at.struct }
       set(key, read(state, node, item, place, element_name(name)))
     end
   end
