@@ -32,7 +32,7 @@ end
 
 local function title(step)
   step = step or {}
-  return step.request or (step.watch and "events of " .. step.watch) or step.note or "error"
+  return step.request or step.command or (step.watch and "events of " .. step.watch) or step.note or "error"
 end
 
 --- An array of texts; empty when both are the same.

@@ -64,8 +64,9 @@ local function rank_versions(steps)
   end
   for _, step in ipairs(steps) do
     each_version(step.body, add)
-    if type(step.body) == "string" then
-      for version in step.body:gmatch('resourceVersion"?:%s*"(%d+)"') do add(tonumber(version)) end
+    local text = step.stdout or step.body
+    if type(text) == "string" then
+      for version in text:gmatch('resourceVersion"?:%s*"(%d+)"') do add(tonumber(version)) end
     end
   end
   table.sort(list)

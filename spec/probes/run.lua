@@ -2,6 +2,8 @@
 --
 --   --target real|sandbox   the cluster of scripts/kube (its environment must be set), or a sandbox
 --                           that is started for it; default: sandbox
+--   --kubectl debian|built  instead of the probes, the commands of kubectl: Debian's, or the one of
+--                           scripts/kube
 --   --only TEXT             only probes whose "group/name" contains TEXT
 --   --record                write what the target answers as the recorded transcripts
 --   --show                  print the transcripts instead of comparing them
@@ -21,7 +23,7 @@ local function arguments()
     local name = arg[i]:match("^%-%-(%l+)$")
     if name == "record" or name == "show" or name == "names" then
       out[name] = true
-    elseif name == "target" or name == "only" then
+    elseif name == "target" or name == "only" or name == "kubectl" then
       i = i + 1
       out[name] = assert(arg[i], arg[i - 1] .. " needs a value")
     else
@@ -32,10 +34,17 @@ local function arguments()
   return out
 end
 
-local function open(name)
-  if name == "real" then return target.real(), function() end end
-  local sandbox = require("spec.support.sandbox").start()
-  return target.sandbox(sandbox), function() sandbox:stop() end
+local function open(name, kubectl_version)
+  local server, close
+  if name == "real" then
+    server, close = target.real(), function() end
+  else
+    -- kubectl sends no token without TLS.
+    local sandbox = require("spec.support.sandbox").start { args = not kubectl_version and { "--plain-http" } or nil }
+    server, close = target.sandbox(sandbox), function() sandbox:stop() end
+  end
+  if kubectl_version then server:use_kubectl(kubectl_version) end
+  return server, close
 end
 
 local function show(transcript)
@@ -68,9 +77,9 @@ end
 local function main()
   local options = arguments()
   local seed = runner.seed()
-  local server, close = open(options.target)
+  local server, close = open(options.target, options.kubectl)
   local good, bad, steps, records = 0, 0, 0, {}
-  for group, definition in runner.each(options.only) do
+  for group, definition in runner.each(options.only, options.kubectl) do
     records[group] = records[group] or (options.record and not options.only) and {} or records[group]
       or golden.read(group)
     local transcript, problem = runner.run(definition, server, seed)

@@ -5,10 +5,18 @@ local probe = require "spec.probes.probe"
 
 local runner = {}
 
---- Iterates over (group, probe), all or those whose "group/name" contains `only`.
-function runner.each(only)
+--- The name of the group of recorded transcripts of a kubectl.
+function runner.kubectl_group(version) return "kubectl-" .. version end
+
+--- Iterates over (group, probe), all or those whose "group/name" contains `only`; with a version of
+--- kubectl over the cases for it instead.
+function runner.each(only, kubectl_version)
+  local entries = all
+  if kubectl_version then
+    entries = { { group = runner.kubectl_group(kubectl_version), probes = require "spec.support.kubectl_cases" } }
+  end
   return coroutine.wrap(function()
-    for _, entry in ipairs(all) do
+    for _, entry in ipairs(entries) do
       for _, definition in ipairs(entry.probes) do
         local full = entry.group .. "/" .. definition.name
         if not only or full:find(only, 1, true) then coroutine.yield(entry.group, definition) end

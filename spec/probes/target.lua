@@ -1,5 +1,6 @@
 -- A server that probes run against: how to reach it, its users, and how to make it forget.
 local http_client = require "spec.support.http_client"
+local kubectl = require "spec.support.kubectl"
 
 local target = {}
 local Target = {}
@@ -12,12 +13,31 @@ local function read(path)
   return text
 end
 
+local function command(line)
+  local pipe = assert(io.popen(line))
+  local text = pipe:read("*a")
+  assert(pipe:close(), line .. " failed")
+  return text
+end
+
+-- The certificate that a kubeconfig holds, as a file; openssl takes nothing else.
+local function write_ca(encoded)
+  local path = os.tmpname()
+  command(("printf %%s '%s' | openssl base64 -d -A > %s"):format(encoded, path))
+  return path
+end
+
 -- What a kubeconfig says, as far as the ones of scripts/kube and of the sandbox go.
 local function parse(path)
   local text = read(path):gsub('"', "")
-  local out = { tokens = {} }
+  local out = { tokens = {}, kubeconfig = path }
   out.url = text:match("server: (https?://[%w%.%-]+:%d+)")
   out.ca = text:match("certificate%-authority: ([^%s},]+)")
+  local data = text:match("certificate%-authority%-data: ([%w+/=]+)")
+  if not out.ca and data then
+    out.ca = write_ca(data)
+    out._scratch = out.ca
+  end
   for name, token in text:gmatch("name: ([%w%-]+),?%s+user:%s+{?%s*token: ([^%s},]+)") do
     out.tokens[name] = token
   end
@@ -44,7 +64,22 @@ function Target:expire()
   self.client:close()
 end
 
-function Target:close() self.client:close() end
+local programs = {
+  debian = function() return (command "scripts/kubectl --path":gsub("%s+$", "")) end,
+  built = function() return assert(os.getenv "MOONWATCH_KUBECTL", "MOONWATCH_KUBECTL is not set") end,
+}
+
+--- Gives the probes a kubectl: Debian's, or the one that scripts/kube built.
+function Target:use_kubectl(version)
+  if self.kubectl then self.kubectl:close() end
+  self.kubectl = kubectl.new(assert(programs[version], version)(), self.kubeconfig)
+end
+
+function Target:close()
+  self.client:close()
+  if self.kubectl then self.kubectl:close() end
+  if self._scratch then os.remove(self._scratch) end
+end
 
 --- The cluster of scripts/kube, by its environment.
 function target.real()
