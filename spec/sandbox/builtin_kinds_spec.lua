@@ -57,4 +57,35 @@ describe("the sandbox's", function()
     assert.equal(422, code)
     assert.equal('Invalid value: ["10.1.2.3"]: may not change once set', refusal.details.causes[1].message)
   end)
+
+  it("autoscalers are the same in both versions, as far as the older one has words", function()
+    local function path(version)
+      return "/apis/autoscaling/" .. version .. "/namespaces/default/horizontalpodautoscalers"
+    end
+    local prefix = "autoscaling.alpha.kubernetes.io/"
+    local target = { apiVersion = "apps/v1", kind = "Deployment", name = "x" }
+    local metrics = {
+      { type = "Resource", resource = { name = "cpu", target = { type = "Utilization", averageUtilization = 50 } } },
+      { type = "Pods", pods = { metric = { name = "m", selector = { matchLabels = { a = "b" } } },
+        target = { type = "AverageValue", averageValue = "5" } } },
+    }
+    local code, made = box:post(path "v2", { metadata = { name = "h" }, spec = { maxReplicas = 3, metrics = metrics,
+      scaleTargetRef = target, behavior = { scaleDown = { stabilizationWindowSeconds = 5 } } } })
+    assert.equal(201, code, made.message)
+    local _, old = box:get(path "v1" .. "/h")
+    assert.equal(50, old.spec.targetCPUUtilizationPercentage)
+    assert.is_nil(old.spec.metrics)
+    assert.equal('[{"pods":{"metricName":"m","selector":{"matchLabels":{"a":"b"}},"targetAverageValue":"5"},'
+      .. '"type":"Pods"}]', old.metadata.annotations[prefix .. "metrics"])
+    old.spec.maxReplicas, old.metadata.managedFields = 4, nil
+    code, old = box:request("PUT", path "v1" .. "/h", old)
+    assert.equal(200, code, old.message)
+    local _, new = box:get(path "v2" .. "/h")
+    assert.equal(4, new.spec.maxReplicas)
+    assert.same(made.spec.behavior, new.spec.behavior)
+    assert.equal("m", new.spec.metrics[1].pods.metric.name)
+    assert.equal("AverageValue", new.spec.metrics[1].pods.target.type)
+    assert.equal(50, new.spec.metrics[2].resource.target.averageUtilization)
+    assert.is_nil(new.metadata.annotations)
+  end)
 end)

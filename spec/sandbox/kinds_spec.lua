@@ -49,9 +49,10 @@ describe("the registry of kinds", function()
     assert.is_nil(old.rules.default_policy)
   end)
 
-  it("does not serve a version whose fields would need conversion", function()
-    assert.same({ "v2" }, registry:versions("autoscaling"))
-    assert.is_nil(registry:resources("autoscaling", "v1"))
+  it("stores both versions of autoscalers in one place", function()
+    assert.same({ "v2", "v1" }, registry:versions("autoscaling"))
+    assert.equal(registry:find("autoscaling", "v2", "horizontalpodautoscalers").storage,
+      registry:find("autoscaling", "v1", "horizontalpodautoscalers").storage)
     assert.is_table(schema.of_kind("autoscaling/v1", "Scale").properties)
   end)
 

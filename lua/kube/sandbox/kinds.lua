@@ -18,10 +18,6 @@ local kinds = {}
 local Registry = {}
 Registry.__index = Registry
 
--- Versions that would need fields converted, which the sandbox does not do. Their schemas stay: the
--- scale subresource is of autoscaling/v1.
-local UNSERVED = { ["autoscaling/v1"] = true }
-
 -- One stored object, two views.
 local SHARED_STORAGE = { ["events.k8s.io/events"] = "events" }
 
@@ -109,9 +105,7 @@ function kinds.new()
   for _, group in ipairs(load_data().groups) do
     for _, version in ipairs(group.versions) do
       local api_version = kinds.api_version(group.name, version)
-      if not UNSERVED[api_version] then
-        for _, entry in ipairs(data.resources[api_version]) do self:add(builtin(group.name, version, entry)) end
-      end
+      for _, entry in ipairs(data.resources[api_version]) do self:add(builtin(group.name, version, entry)) end
     end
   end
   self.builtin_groups = #self.order

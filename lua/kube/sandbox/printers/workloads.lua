@@ -1,4 +1,5 @@
 -- The cells of what runs pods.
+local autoscalers = require "kube.sandbox.strategies.autoscalers"
 local json = require "kube.sandbox.json"
 local pods = require "kube.sandbox.printers.pods"
 local text = require "kube.sandbox.printers.text"
@@ -167,6 +168,10 @@ workloads["autoscaling/v2/horizontalpodautoscalers"] = function(d, now)
   return { d.metadata.name, ("%s/%s"):format(target.kind or "", target.name or ""), metrics(d),
     least and ("%d"):format(least) or "<unset>", number(d, "spec", "maxReplicas"),
     number(d, "status", "currentReplicas"), since(d.metadata.creationTimestamp, now) }
+end
+
+workloads["autoscaling/v1/horizontalpodautoscalers"] = function(d, now)
+  return workloads["autoscaling/v2/horizontalpodautoscalers"](autoscalers.to_storage(d), now)
 end
 
 workloads["policy/v1/poddisruptionbudgets"] = function(d, now)
