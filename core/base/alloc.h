@@ -26,7 +26,8 @@ void mw_alloc_setup(void);
   X(LUAREF, "luaref")     \
   X(HANDLE, "uv handle")  \
   X(DICT, "dictionary")   \
-  X(TASK, "task")
+  X(TASK, "task")         \
+  X(CALL, "call")
 
 enum mw_live {
 #define X(name, text) MW_LIVE_##name,

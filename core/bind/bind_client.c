@@ -81,4 +81,9 @@ void mw_bind_client(lua_State *L) {
   mw_bind_new_type(L, TYPE, methods, client_gc);
   lua_newtable(L);
   luaL_register(L, NULL, functions);
+  // kube._client adds what is written in Lua.
+  luaL_getmetatable(L, TYPE);
+  lua_getfield(L, -1, "__index");
+  lua_setfield(L, -3, "methods");
+  lua_pop(L, 1);
 }

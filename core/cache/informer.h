@@ -22,15 +22,7 @@
 #include "cache/indexer.h"
 #include "cache/processor.h"
 #include "cache/reflector.h"
-#include "transport/http.h"
-#include "transport/loop.h"
-
-// What all informers of a host share.
-struct mw_runtime {
-  struct mw_loop *script;  // the loop this is called on
-  struct mw_loop *ingest;  // the loop of http and the reflectors
-  struct mw_http *http;
-};
+#include "transport/runtime.h"
 
 struct mw_informer_config {
   struct mw_endpoint *endpoint;          // takes its own reference

@@ -232,6 +232,8 @@ struct mw_loop *mw_host_loop(struct mw_host *h) {
   return h->script;
 }
 
+const struct mw_runtime *mw_host_runtime(struct mw_host *h) { return &h->runtime; }
+
 const char *mw_host_namespace(struct mw_host *h) {
   return h->config->ns != NULL ? h->config->ns : "";
 }

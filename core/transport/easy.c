@@ -92,6 +92,9 @@ static void set_headers(struct setup *s, const struct mw_credentials *c) {
     header(s, "Impersonate-Group", "", k->impersonate_groups[i]);
   }
   for (size_t i = 0; i < k->impersonate_extra_count; i++) extra_header(s, &k->impersonate_extra[i]);
+  for (size_t i = 0; i < s->r->extra_count; i++) {
+    header(s, s->r->extra[i].name, "", s->r->extra[i].value);
+  }
 }
 
 // tls-server-name: the address carries that name, so that libcurl asks for and verifies it, while

@@ -51,13 +51,21 @@ struct mw_response {
   int status;                    // HTTP status of the final response
   int retry_after;               // seconds, -1 when absent or not a plain integer
   struct mw_slice content_type;  // valid during the callback
+  struct mw_slice head;          // with keep_head: "Name: value\r\n" for each; likewise
+};
+
+enum { MW_HTTP_HEAD_MAX = 64 * 1024 };
+
+struct mw_http_header {
+  const char *name;
+  const char *value;
 };
 
 struct mw_request_callbacks {
   // The response's head is here. Not called when there was no response. May be NULL.
   void (*on_response)(void *ctx, const struct mw_response *response);
-  // Body bytes of a 2xx response as they arrive. A nonzero return ends the request: it becomes
-  // the code of on_done.
+  // Body bytes of a 2xx response (with any_status: of the final one) as they arrive. A nonzero
+  // return ends the request: it becomes the code of on_done.
   int (*on_data)(void *ctx, const char *p, size_t n);
   // The end. err is NULL when a 2xx body arrived whole. Otherwise err->code is one of ETIMEOUT,
   // EREFUSED, ECONNECT, EEOF, ETLS, EAUTH, ECANCELLED (never after mw_http_cancel), what
@@ -77,11 +85,16 @@ struct mw_request_options {
   double head_timeout;       // the same, while there is no head of a response; 0: idle_timeout
   bool is_watch;             // S-REST-03: how transport errors are retried, see below
   int max_retries;           // on Retry-After and transport errors; negative: none; 0: 10
+  bool any_status;           // an answer is a success whatever its status: on_data gets its body
+  bool keep_head;            // on_response gets all headers; more than MW_HTTP_HEAD_MAX is ELIMIT
+  const struct mw_http_header *headers;  // further ones; copied
+  size_t header_count;
 };
 
 // A lost connection (EEOF) is tried again after a second while the caller has seen nothing: of a
 // GET as often as max_retries says, of a watch twice at most, of a write never. A timeout is not
-// tried again. What is left then reaches on_done, also of a watch that never opened: it does not
+// tried again, and nothing is that would begin after the request's own timeout: what there is then
+// says more than that. What is left reaches on_done, also of a watch that never opened: it does not
 // count as one that opened and ended (a deviation from S-REST-03 and 04), because a server that
 // cannot be reached has to be seen.
 

@@ -158,6 +158,11 @@ struct mw_request {
   double head_timeout;
   double idle_timeout;
   bool is_watch;
+  bool any_status;
+  bool keep_head;
+  struct mw_exec_env *extra;  // further headers; their strings are ours
+  size_t extra_count;
+  uint64_t ends;  // when the deadline is; 0: never
   int retries_left;
   int losses_left;  // of retries_left, those after a lost connection
   // One attempt.
@@ -173,6 +178,7 @@ struct mw_request {
   bool head_done;                  // all headers of the final response are here
   bool again;                      // this response is not for the caller: it leads to a retry
   size_t dropped;                  // body bytes of such a response
+  struct mw_buf head;              // of this response, with keep_head
   // The whole request.
   struct mw_timer *retry_timer;
   struct mw_timer *deadline;

@@ -61,6 +61,12 @@ static void destroy(struct mw_request *r) {
   r->link.prev->next = r->link.next;
   r->link.next->prev = r->link.prev;
   mw_buf_deinit(&r->error_body);
+  mw_buf_deinit(&r->head);
+  for (size_t i = 0; i < r->extra_count; i++) {
+    mw_free(r->extra[i].name);
+    mw_free(r->extra[i].value);
+  }
+  mw_free(r->extra);
   mw_free(r->method);
   mw_free(r->path);
   mw_free(r->accept);
@@ -85,8 +91,10 @@ static void end(struct mw_request *r, const struct mw_err *err) {
 static void report_head(struct mw_request *r) {
   if (r->reported || !r->head_done) return;
   r->reported = true;
-  struct mw_response response = {
-      .status = r->status, .retry_after = r->retry_after, .content_type = mw_slice_str(r->type)};
+  struct mw_response response = {.status = r->status,
+                                 .retry_after = r->retry_after,
+                                 .content_type = mw_slice_str(r->type),
+                                 .head = mw_buf_slice(&r->head)};
   if (r->on.on_response != NULL) r->on.on_response(r->ctx, &response);
 }
 
@@ -149,12 +157,19 @@ static bool can_refresh(const struct mw_request *r) {
   return !r->refreshed && (k->token_file != NULL || k->exec != NULL);
 }
 
+// Whether another attempt after so many seconds would begin before the deadline.
+static bool has_time(const struct mw_request *r, double seconds) {
+  return r->ends == 0 || (double)mw_clock_now() + seconds * 1e9 < (double)r->ends;
+}
+
 // S-REST-01: throttled or failing servers that say when to come back, in plain seconds.
 static bool asks_for_retry(const struct mw_request *r) {
-  return (r->status == 429 || r->status >= 500) && r->retry_after >= 0 && r->retries_left > 0;
+  return (r->status == 429 || r->status >= 500) && r->retry_after >= 0 && r->retries_left > 0 &&
+         has_time(r, r->retry_after);
 }
 
 static bool succeeded(const struct mw_request *r) {
+  if (r->any_status) return true;
   return r->is_watch ? r->status == 200 : r->status >= 200 && r->status < 300;
 }
 
@@ -179,7 +194,8 @@ static bool lost(const struct mw_request *r, int code) {
 }
 
 static void finish_failed(struct mw_request *r, const struct mw_err *err) {
-  if (!lost(r, err->code) || r->retries_left <= 0 || r->losses_left <= 0) {
+  bool may = r->retries_left > 0 && r->losses_left > 0 && has_time(r, LOST_CONNECTION_PAUSE);
+  if (!lost(r, err->code) || !may) {
     end(r, err);
     return;
   }
@@ -295,6 +311,7 @@ static void begin(void *arg) {
   r->head_done = r->again = r->curl_paused = false;
   r->dropped = 0;
   mw_buf_reset(&r->error_body);
+  mw_buf_reset(&r->head);
   set_state(r, MW_REQUEST_AUTH);
   unsigned ticket = mw_auth_get(r->login->auth, on_credentials, r);
   if (r->state == MW_REQUEST_AUTH) r->ticket = ticket;
@@ -335,26 +352,35 @@ static void status_line(struct mw_request *r, struct mw_slice line) {
   r->status = rest >= 3 ? plain_seconds(mw_slice(space + 1, 3)) : 0;
   r->retry_after = -1;
   r->type[0] = '\0';
+  mw_buf_reset(&r->head);
 }
 
-size_t mw_request_on_header(char *p, size_t size, size_t n, void *ctx) {
-  struct mw_request *r = ctx;
-  struct mw_slice line = mw_slice(p, size * n), value;
-  if (r->state != MW_REQUEST_RUNNING) return 0;
-  r->last_byte = mw_clock_now();
-  if (r->head_done) return line.n;  // a trailer
-  if (line.n >= 5 && strncmp(line.p, "HTTP/", 5) == 0) {
-    status_line(r, line);
-  } else if (is_header(line, "Retry-After", &value)) {
+static void note_header(struct mw_request *r, struct mw_slice line) {
+  struct mw_slice value;
+  if (is_header(line, "Retry-After", &value)) {
     r->retry_after = plain_seconds(value);
   } else if (is_header(line, "Content-Type", &value)) {
     size_t keep = value.n < sizeof r->type - 1 ? value.n : sizeof r->type - 1;
     memcpy(r->type, value.p, keep);
     r->type[keep] = '\0';
+  }
+  if (r->keep_head && mw_buf_add(&r->head, line.p, line.n) < 0) r->reader_rc = MW_ELIMIT;
+}
+
+size_t mw_request_on_header(char *p, size_t size, size_t n, void *ctx) {
+  struct mw_request *r = ctx;
+  struct mw_slice line = mw_slice(p, size * n);
+  if (r->state != MW_REQUEST_RUNNING) return 0;
+  r->last_byte = mw_clock_now();
+  if (r->head_done) return line.n;  // a trailer
+  if (line.n >= 5 && strncmp(line.p, "HTTP/", 5) == 0) {
+    status_line(r, line);
   } else if (line.n <= 2 && (line.n == 0 || line.p[0] == '\r' || line.p[0] == '\n')) {
     head_complete(r);
+  } else {
+    note_header(r, line);
   }
-  return r->state == MW_REQUEST_RUNNING ? line.n : 0;
+  return r->state == MW_REQUEST_RUNNING && r->reader_rc == 0 ? line.n : 0;
 }
 
 // Body that is not for on_data: the beginning of an error's, or nothing of a retried response.
@@ -398,6 +424,16 @@ size_t mw_request_on_body(char *p, size_t size, size_t count, void *ctx) {
 
 // ---- what callers use ----
 
+static void copy_headers(struct mw_request *r, const struct mw_request_options *o) {
+  if (o->header_count == 0) return;
+  r->extra = mw_xcalloc(o->header_count, sizeof *r->extra);
+  r->extra_count = o->header_count;
+  for (size_t i = 0; i < o->header_count; i++) {
+    r->extra[i].name = mw_xstrdup(o->headers[i].name);
+    r->extra[i].value = mw_xstrdup(o->headers[i].value);
+  }
+}
+
 static void copy_options(struct mw_request *r, const struct mw_request_options *o) {
   r->method = mw_xstrdup(o->method != NULL ? o->method : "GET");
   r->path = mw_xstrdup(o->path);
@@ -410,6 +446,8 @@ static void copy_options(struct mw_request *r, const struct mw_request_options *
   r->head_timeout = o->head_timeout;
   r->idle_timeout = o->idle_timeout > 0 ? o->idle_timeout : r->http->config.idle_timeout;
   r->is_watch = o->is_watch;
+  r->any_status = o->any_status;
+  r->keep_head = o->keep_head;
   r->retries_left = o->max_retries == 0 ? MAX_RETRIES : o->max_retries;
   r->losses_left = r->is_watch ? MAX_WATCH_LOSSES : r->retries_left;
 }
@@ -425,7 +463,9 @@ struct mw_request *mw_http_start(struct mw_http *h, struct mw_endpoint *e,
   r->endpoint = mw_endpoint_ref(e);
   r->login = mw_pool_login(h, e);
   copy_options(r, options);
+  copy_headers(r, options);
   mw_buf_init(&r->error_body, MW_ERROR_BODY_MAX);
+  mw_buf_init(&r->head, MW_HTTP_HEAD_MAX);
   r->link.prev = h->requests.prev;
   r->link.next = &h->requests;
   h->requests.prev->next = &r->link;
@@ -433,6 +473,7 @@ struct mw_request *mw_http_start(struct mw_http *h, struct mw_endpoint *e,
   h->stats.requests++;
   if (options->timeout > 0) {
     r->deadline = mw_timer_start(h->loop, options->timeout, on_deadline, r);
+    r->ends = mw_clock_now() + (uint64_t)(options->timeout * 1e9);
   }
   mw_pool_todo(r, MW_TODO_BEGIN);
   return r;

@@ -1,4 +1,5 @@
 -- require "kube": what a script sees of Moonwatch. The low level mirrors client-go in snake_case.
+local client = require "kube._client"
 local core = require "kube._core"
 local errors = require "kube._error"
 local factory = require "kube._factory"
@@ -20,6 +21,17 @@ function kube.new_client(opts)
   opts = options.check("new_client", opts, { kubeconfig = "string", context = "string" })
   return core.client.new(opts)
 end
+
+--- A request to the host's own API server. Awaits; raises what goes wrong, as client:request does.
+---@param opts kube.RequestOptions
+---@return kube.Response
+function kube.request(opts) return client.request(nil, opts, "kube.request") end
+
+--- The same, but what goes wrong with the request is returned.
+---@param opts kube.RequestOptions
+---@return kube.Response?
+---@return kube.Error?
+function kube.try_request(opts) return client.try_request(nil, opts, "kube.try_request") end
 
 --- A factory of shared informers: one per resource, shared by all who ask this factory for it. Other
 --- factories have informers of their own, whatever their options.
@@ -159,7 +171,7 @@ for _, level in ipairs { "error", "warn", "info", "debug" } do
 end
 
 -- Functions, not methods: kube:new_client{} would take kube for the options.
-for _, name in ipairs { "new_client", "shared_informer_factory", "informer", "new_informer",
+for _, name in ipairs { "new_client", "request", "try_request", "shared_informer_factory", "informer", "new_informer",
   "wait_for_cache_sync", "stop_channel", "sleep", "background" } do
   local fn = kube[name]
   kube[name] = function(first, ...)

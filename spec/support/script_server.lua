@@ -5,7 +5,7 @@
 --   ... pump server:turn() ...
 --   server:close()
 --
--- A request is { method, target, path, query = { decoded }, headers = { lower-case } }.
+-- A request is { method, target, path, query = { decoded }, headers = { lower-case }, body = text }.
 -- An answer is a table:
 --   status   200 unless given
 --   headers  { name = value }
@@ -132,9 +132,11 @@ local function on_read(server, socket, received, err, data)
   received = received .. data
   while true do
     local head, rest = received:match("^(.-\r\n)\r\n(.*)$")
-    if not head then return received end
-    received = rest
-    answer_request(server, socket, parse_request(head))
+    local request = head and parse_request(head)
+    local size = request and tonumber(request.headers["content-length"]) or 0
+    if not request or #rest < size then return received end
+    request.body, received = rest:sub(1, size), rest:sub(size + 1)
+    answer_request(server, socket, request)
   end
 end
 

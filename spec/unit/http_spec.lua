@@ -289,16 +289,20 @@ describe("http", function()
         assert.is_true(transport.now() - started > 0.3)
       end)
 
-      it("the timeout of the whole request, in every state", function()
-        local e = serve(function(_, connection)
-          connection:answer(503, { ["Retry-After"] = "100" })
-        end)
-        local r = client:fetch(e, { timeout = 0.1 })
-        assert.are.equal("ETIMEOUT", r.err)
-        peer.script = function() end
-        r = client:fetch(e, { timeout = 0.1 })
+      it("the timeout of the whole request", function()
+        local r = client:fetch(serve(function() end), { timeout = 0.1 })
         assert.are.equal("ETIMEOUT", r.err)
         assert.matches("not finished in time$", r.message)
+      end)
+
+      it("what there was when another attempt would begin after the timeout", function()
+        local e = serve(function(_, connection) connection:close() end)
+        local r = client:fetch(e, { timeout = 0.5 })
+        assert.are.equal("EEOF", r.err)
+        peer.script = function(_, connection) connection:answer(503, { ["Retry-After"] = "100" }) end
+        r = client:fetch(e, { timeout = 10 })
+        assert.are.same({ "EHTTP", 503 }, { r.err, r.status })
+        assert.are.equal(2, #peer.requests)
       end)
     end)
 

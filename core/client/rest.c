@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two hold a request: whoever began it, until it is told or cancels, and the transfer, until its
+// end was told or it was cancelled. Posts run in their order, so a cancellation finds a transfer
+// that has begun.
+#include "client/rest.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/alloc.h"
+
+struct mw_rest {
+  atomic_uint refs;
+  struct mw_runtime runtime;
+  struct mw_endpoint *endpoint;
+  struct mw_request_options options;  // its strings are ours
+  mw_rest_cb cb;                      // script thread; NULL: cancelled
+  void *ctx;
+  struct mw_request *request;    // ingest thread; NULL: not begun, or over
+  struct mw_rest_result result;  // the ingest thread's until it posts it
+};
+
+static char *copy(const char *s) { return s != NULL ? mw_xstrdup(s) : NULL; }
+
+static void copy_options(struct mw_rest *r, const struct mw_request_options *o) {
+  r->options = *o;
+  r->options.method = copy(o->method);
+  r->options.path = copy(o->path);
+  r->options.accept = copy(o->accept);
+  r->options.content_type = copy(o->content_type);
+  if (o->body.n > 0) r->options.body.p = mw_xstrndup(o->body.p, o->body.n);
+  if (o->header_count > 0) {
+    struct mw_http_header *headers = mw_xcalloc(o->header_count, sizeof *headers);
+    for (size_t i = 0; i < o->header_count; i++) {
+      headers[i] = (struct mw_http_header){copy(o->headers[i].name), copy(o->headers[i].value)};
+    }
+    r->options.headers = headers;
+  }
+  r->options.any_status = true;
+  r->options.keep_head = true;
+}
+
+static void free_options(struct mw_request_options *o) {
+  mw_free((char *)o->method);
+  mw_free((char *)o->path);
+  mw_free((char *)o->accept);
+  mw_free((char *)o->content_type);
+  if (o->body.n > 0) mw_free((char *)o->body.p);
+  for (size_t i = 0; i < o->header_count; i++) {
+    mw_free((char *)o->headers[i].name);
+    mw_free((char *)o->headers[i].value);
+  }
+  if (o->header_count > 0) mw_free((struct mw_http_header *)o->headers);
+  *o = (struct mw_request_options){0};
+}
+
+static struct mw_rest *ref(struct mw_rest *r) {
+  atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+  return r;
+}
+
+static void unref(struct mw_rest *r) {
+  if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) > 1) return;
+  free_options(&r->options);
+  mw_endpoint_unref(r->endpoint);
+  mw_buf_deinit(&r->result.head);
+  mw_buf_deinit(&r->result.body);
+  mw_free(r);
+  mw_live_add(MW_LIVE_CALL, -1);
+}
+
+// On the script thread; the transfer's reference comes along.
+static void tell(void *arg) {
+  struct mw_rest *r = arg;
+  mw_rest_cb cb = r->cb;
+  r->cb = NULL;
+  if (cb != NULL) {
+    cb(r->ctx, &r->result);
+    unref(r);
+  }
+  unref(r);
+}
+
+// On the ingest thread.
+
+static void on_response(void *ctx, const struct mw_response *response) {
+  struct mw_rest *r = ctx;
+  r->result.status = response->status;
+  int rc = mw_buf_add(&r->result.head, response->head.p, response->head.n);
+  (void)rc;  // the transport has the same limit
+}
+
+static int on_data(void *ctx, const char *p, size_t n) {
+  struct mw_rest *r = ctx;
+  return mw_buf_add(&r->result.body, p, n);
+}
+
+static void tell_limit(struct mw_rest *r) {
+  bool body = r->result.status != 0;
+  mw_err_set(&r->result.err, MW_ELIMIT, "%s: %s %.200s: the answer has more than %d KiB of %s",
+             mw_endpoint_config(r->endpoint)->server, r->options.method, r->options.path,
+             (body ? MW_REST_BODY_MAX : MW_HTTP_HEAD_MAX) / 1024, body ? "body" : "headers");
+  r->result.err.http_status = r->result.status;
+}
+
+static void on_done(void *ctx, const struct mw_err *err, struct mw_slice body) {
+  (void)body;
+  struct mw_rest *r = ctx;
+  r->request = NULL;
+  if (err != NULL) {
+    r->result.err = *err;
+    mw_buf_deinit(&r->result.body);
+  }
+  if (err != NULL && err->code == MW_ELIMIT) tell_limit(r);
+  mw_loop_post(r->runtime.script, tell, r);
+}
+
+static void begin(void *arg) {
+  struct mw_rest *r = arg;
+  static const struct mw_request_callbacks callbacks = {on_response, on_data, on_done};
+  r->request = mw_http_start(r->runtime.http, r->endpoint, &r->options, &callbacks, r);
+  if (r->options.body.n > 0) mw_free((char *)r->options.body.p);  // it was copied
+  r->options.body = (struct mw_slice){0};
+}
+
+static void cancel(void *arg) {
+  struct mw_rest *r = arg;
+  if (r->request != NULL) {
+    mw_http_cancel(&r->request);
+    unref(r);
+  }
+  unref(r);
+}
+
+// For the thread that began it.
+
+struct mw_rest *mw_rest_start(const struct mw_runtime *runtime, struct mw_endpoint *endpoint,
+                              const struct mw_request_options *options, mw_rest_cb cb, void *ctx) {
+  struct mw_rest *r = mw_xcalloc(1, sizeof *r);
+  mw_live_add(MW_LIVE_CALL, 1);
+  atomic_init(&r->refs, 1);
+  r->runtime = *runtime;
+  r->endpoint = mw_endpoint_ref(endpoint);
+  r->cb = cb;
+  r->ctx = ctx;
+  copy_options(r, options);
+  mw_buf_init(&r->result.head, MW_HTTP_HEAD_MAX);
+  mw_buf_init(&r->result.body, MW_REST_BODY_MAX);
+  mw_loop_post(runtime->ingest, begin, ref(r));
+  return r;
+}
+
+void mw_rest_cancel(struct mw_rest **rest) {
+  struct mw_rest *r = *rest;
+  *rest = NULL;
+  if (r == NULL) return;
+  r->cb = NULL;
+  mw_loop_post(r->runtime.ingest, cancel, r);  // with our reference
+}

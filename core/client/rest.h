@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request to an API server and its whole answer: what verbs are made of.
+//
+// It is begun and ends on the script thread; the transfer is on the ingest thread, over the
+// connections that the informers use. The answer's bytes are collected there and change hands, so
+// that the script thread finds them in one piece and copies nothing.
+#pragma once
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "transport/http.h"
+#include "transport/runtime.h"
+
+enum { MW_REST_BODY_MAX = 64 * 1024 * 1024 };
+
+struct mw_rest;
+
+struct mw_rest_result {
+  struct mw_err err;   // code 0: an answer arrived whole, whatever its status
+  int status;          // 0 without an answer
+  struct mw_buf head;  // "Name: value\r\n" for each header
+  struct mw_buf body;  // at most MW_REST_BODY_MAX; a longer one is ELIMIT
+};
+
+// On the script thread, once, never inside mw_rest_start. The result is valid during the call; a
+// buffer of it may be taken over (and must then be empty afterwards). The request is gone then.
+typedef void (*mw_rest_cb)(void *ctx, struct mw_rest_result *result);
+
+// Begins a request. The options are copied; any_status and keep_head of them are set here. Takes
+// its own reference of the endpoint.
+struct mw_rest *mw_rest_start(const struct mw_runtime *runtime, struct mw_endpoint *endpoint,
+                              const struct mw_request_options *options, mw_rest_cb cb, void *ctx);
+// Ends the transfer, soon, and calls nobody. Sets *r to NULL; a NULL *r is fine.
+void mw_rest_cancel(struct mw_rest **r);
