@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walker and the byte-wise skimmer are two implementations of one grammar: they must agree on
-// what is valid and where it ends. Strings must survive unescaping and quoting.
+// what is valid and where it ends. With yajl they must agree on what is valid and on what it says.
+// Strings must survive unescaping and quoting.
 #include "fuzz.h"
+#include "oracle.h"
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -25,6 +27,95 @@ static void check_agreement(const char *p, size_t n) {
   } else {
     require(walked == skimmed && c.p == at - skim.back);
   }
+}
+
+// Our reading of the value at c, as yajl's would be; it was validated. False when a string in it
+// has none.
+static bool read_value(struct mw_json *c, struct mw_buf *out);
+
+static void put(struct mw_buf *out, char what, struct mw_slice text) {
+  require(mw_buf_add(out, &what, 1) == 0 && mw_buf_add(out, text.p, text.n) == 0 &&
+          mw_buf_add(out, "\n", 1) == 0);
+}
+
+static bool put_string(struct mw_buf *out, char what, struct mw_slice raw) {
+  if (oracle_is_torn(raw)) return false;
+  require(mw_buf_add(out, &what, 1) == 0 && mw_json_unescape(raw, out) == 0 &&
+          mw_buf_add(out, "\n", 1) == 0);
+  return true;
+}
+
+static bool read_members(struct mw_json *c, struct mw_buf *out) {
+  struct mw_slice raw;
+  bool escaped;
+  bool first = true;
+  put(out, '{', mw_slice(NULL, 0));
+  require(mw_json_enter(c) == 0);
+  int rc;
+  while ((rc = mw_json_member(c, &first, &raw, &escaped)) > 0) {
+    if (!put_string(out, ':', raw) || !read_value(c, out)) return false;
+  }
+  require(rc == 0);
+  put(out, '}', mw_slice(NULL, 0));
+  return true;
+}
+
+static bool read_elements(struct mw_json *c, struct mw_buf *out) {
+  bool first = true;
+  put(out, '[', mw_slice(NULL, 0));
+  require(mw_json_enter(c) == 0);
+  int rc;
+  while ((rc = mw_json_element(c, &first)) > 0) {
+    if (!read_value(c, out)) return false;
+  }
+  require(rc == 0);
+  put(out, ']', mw_slice(NULL, 0));
+  return true;
+}
+
+static bool read_value(struct mw_json *c, struct mw_buf *out) {
+  struct mw_slice text;
+  bool flag;
+  enum mw_json_kind kind = mw_json_peek(c);
+  switch (kind) {
+    case MW_JSON_OBJECT:
+      return read_members(c, out);
+    case MW_JSON_ARRAY:
+      return read_elements(c, out);
+    case MW_JSON_STRING:
+      require(mw_json_string(c, &text, &flag) == 0);
+      return put_string(out, '"', text);
+    case MW_JSON_NUMBER:
+      require(mw_json_number(c, &text, &flag) == 0);
+      put(out, '#', text);
+      return true;
+    default:
+      require(kind != MW_JSON_NONE && mw_json_skip(c) == 0);
+      put(out, kind == MW_JSON_NULL ? 'n' : kind == MW_JSON_TRUE ? 't' : 'f', mw_slice(NULL, 0));
+      return true;
+  }
+}
+
+static void check_oracle(const char *p, size_t n) {
+  struct mw_json c = {p, p + n};
+  int rc = mw_json_skip(&c);
+  struct mw_buf theirs;
+  size_t theirs_n;
+  mw_buf_init(&theirs, READING_MAX);
+  bool accepted = oracle_read(mw_slice(p, n), &theirs, &theirs_n);
+  if (rc == 0) {
+    struct mw_buf ours;
+    mw_buf_init(&ours, READING_MAX);
+    struct mw_json again = {p, c.p};
+    require(accepted && c.p == p + theirs_n);
+    if (read_value(&again, &ours)) {
+      require(again.p == c.p && mw_slice_eq(mw_buf_slice(&ours), mw_buf_slice(&theirs)));
+    }
+    mw_buf_deinit(&ours);
+  } else if (accepted) {
+    require(rc == MW_ELIMIT || oracle_is_lax(c.p, c.end));
+  }
+  mw_buf_deinit(&theirs);
 }
 
 static void check_string(const char *p, size_t n) {
@@ -70,6 +161,7 @@ static void check_members(const char *p, size_t n) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *p = (const char *)data;
   check_agreement(p, size);
+  check_oracle(p, size);
   check_string(p, size);
   check_members(p, size);
   struct mw_json number = {p, p + size};
