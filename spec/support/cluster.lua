@@ -32,7 +32,7 @@ function cluster.install()
     cluster.kubeconfig = box.kubeconfig
   end)
   spec.teardown(function()
-    box:stop()
+    if box then box:stop() end
     box = nil
   end)
 end

@@ -28,11 +28,7 @@ local function launch(self, address)
     arguments[#arguments + 1] = self._directory .. "/state"
   end
   self.process = run.start_command(arguments, self._options)
-  local ok, problem = pcall(self.process.wait_line, self.process, "^Try: ", 30)
-  if ok then return end
-  self.process:kill("sigkill")
-  self:_remove()
-  error("the sandbox did not start: " .. problem, 0)
+  self.process:wait_line("^Try: ", 30)
 end
 
 -- What the kubeconfig says, for clients that do not read one.
@@ -54,9 +50,14 @@ function sandbox.start(options)
   local directory = assert(uv.fs_mkdtemp("/tmp/mw-sandbox-XXXXXX"))
   local self = setmetatable({ _directory = directory, _options = options or {},
     kubeconfig = directory .. "/kubeconfig" }, Sandbox)
-  launch(self, "127.0.0.1:0")
-  learn(self)
-  return self
+  local ok, problem = pcall(function()
+    launch(self, "127.0.0.1:0")
+    learn(self)
+  end)
+  if ok then return self end
+  if self.process then self.process:kill("sigkill") end
+  self:_remove()
+  error("the sandbox did not start: " .. problem, 0)
 end
 
 --- Sends a request with the token and returns the body of the answer; raises when it is a failure.
