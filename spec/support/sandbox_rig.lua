@@ -80,9 +80,9 @@ function Box:create(target, body)
 end
 
 --- A watch: an array of decoded events that grows; `.over` is set at its end.
-function Box:watch(target)
+function Box:watch(target, headers)
   local events = {}
-  local code, document, response = self:request("GET", target)
+  local code, document, response = self:request("GET", target, nil, headers)
   assert(response.stream, code .. " " .. tostring(document))
   local rest = ""
   response.stream {

@@ -21,6 +21,12 @@ Registry.__index = Registry
 -- One stored object, two views.
 local SHARED_STORAGE = { ["events.k8s.io/events"] = "events" }
 
+-- What the server says to everybody who asks for these.
+local DEPRECATED = {
+  ComponentStatus = "v1 ComponentStatus is deprecated in v1.19+",
+  Endpoints = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
 local data -- kinds.json, decoded by the first registry
 
 local function load_data()
@@ -95,6 +101,7 @@ local function builtin(group, version, entry)
     subresources = subresources,
     storage = SHARED_STORAGE[kinds.api_version(group, plural)],
     hash = entry.storageVersionHash,
+    deprecation_warning = group == "" and DEPRECATED[entry.responseKind.kind] or nil,
     definition = data.definitions[kinds.api_version(group, version) .. "/" .. entry.responseKind.kind],
   }
 end

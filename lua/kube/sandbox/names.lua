@@ -1,5 +1,7 @@
 -- What may be a name, a label, an annotation, a finalizer: each check returns the server's own
 -- sentences for what is wrong, as one result each, or nothing.
+local ip = require "kube.sandbox.ip"
+
 local names = {}
 
 local SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
@@ -71,6 +73,9 @@ function names.config_key(text)
   end
   return unpack(problems)
 end
+
+--- An IP address: the names of IPAddress objects.
+names.ip = ip.problem
 
 local function is_name_part(text)
   return text:find("^[%w][%w_.-]*$") ~= nil and text:find("[%w]$") ~= nil

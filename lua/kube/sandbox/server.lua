@@ -1,5 +1,6 @@
 -- One request, from its first byte to its answer: who asks, for what, which room answers, and how
 -- the answer is written. Pure: it knows neither sockets nor threads, so specs call it directly.
+local access = require "kube.sandbox.access"
 local body = require "kube.sandbox.body"
 local control = require "kube.sandbox.control"
 local create = require "kube.sandbox.create"
@@ -61,24 +62,6 @@ local function failure(ctx, e)
   return response
 end
 
--- Who asks ---------------------------------------------------------------------------------------
-
-local OPEN = { ["/healthz"] = true, ["/livez"] = true, ["/readyz"] = true, ["/version"] = true }
-
-local function authenticate(S, ctx)
-  if ctx.request.internal then
-    ctx.user = { name = "system:kube-controller-manager", groups = { "system:authenticated" } }
-    return
-  end
-  local given = ctx.request.header("authorization")
-  local token = given and given:match("^[Bb]earer%s+(.+)$")
-  if token == S.token then
-    ctx.user = { name = "sandbox-admin", groups = { "system:masters", "system:authenticated" } }
-  elseif token or not OPEN[ctx.info.path] then
-    error(status.unauthorized())
-  end
-end
-
 -- Which room answers -----------------------------------------------------------------------------
 
 local COLLECTION = {
@@ -117,10 +100,11 @@ local function resource(S, ctx)
   if info.subresource then return subresource.run(ctx) end
   local handler = (info.name and ITEM or COLLECTION)[info.verb]
   local unplaced = UNPLACED[info.verb] and R.namespaced and not info.namespace
+  if R.deprecation_warning then ctx:warn(R.deprecation_warning) end
+  if info.verb == "watch" and R.verbs.list and not R.verbs.watch then error(status.not_watchable(R)) end
   if not handler or not R.verbs[info.verb] or unplaced or info.method == "HEAD" then
     error(status.method_not_allowed())
   end
-  if R.deprecation_warning then ctx:warn(R.deprecation_warning) end
   negotiate.check(ctx)
   return handler(ctx)
 end
@@ -135,6 +119,8 @@ local PAGES = {
   ["/readyz"] = health,
   ["/readyz/ping"] = health,
   ["/version"] = discovery.version,
+  ["/.well-known/openid-configuration"] = discovery.openid_configuration,
+  ["/openid/v1/jwks"] = discovery.openid_keys,
   ["/"] = discovery.root,
 }
 
@@ -166,7 +152,7 @@ end
 
 local function answer(S, ctx)
   local ok, code, document = xpcall(function()
-    authenticate(S, ctx)
+    ctx.user = access.user(S, ctx)
     ctx.fault = faulted(S, ctx)
     local refused = ctx.fault and faults.before(ctx.fault)
     if refused then return refused end

@@ -129,6 +129,15 @@ function status.too_large(limit)
   }
 end
 
+function status.not_watchable(R)
+  return status.new {
+    code = 405,
+    reason = "MethodNotAllowed",
+    message = ('watch is not supported on resources of kind "%s"'):format(R.plural),
+    details = { kind = R.plural, group = R.group ~= "" and R.group or nil },
+  }
+end
+
 --- `subject` is { kind =, group = }, or has them as `refused_as`; `errors` come from kube.sandbox.field.
 function status.invalid(subject, name, errors)
   subject = subject.refused_as or subject

@@ -99,18 +99,25 @@ end
 local function cells_of(R, columns, paths, document, now)
   if paths then return custom_cells(columns, paths, document, now) end
   local printer = printers.of(R)
-  if printer then return json.array(printer(document, now)) end
+  if printer then
+    local cells = printer(document, now)
+    -- A bookmark has nothing to show.
+    for i = 1, #columns do
+      if cells[i] == nil then cells[i] = "" end
+    end
+    return json.array(cells)
+  end
   return json.array { document.metadata.name, document.metadata.creationTimestamp or json.null }
 end
 
 -- What a row carries of its object: nothing, its metadata or all of it.
-local function object_of(document, include, version)
+local function object_of(R, document, include, version)
   if include == "None" then return json.null end
   if include == "Object" then return document end
   return json.object {
     kind = "PartialObjectMetadata",
     apiVersion = "meta.k8s.io/" .. version,
-    metadata = document.metadata,
+    metadata = printers.metadata(R, document),
   }
 end
 
@@ -125,7 +132,7 @@ function tables.of(R, documents, options)
     rows[i] = json.object {
       cells = cells_of(R, columns, paths, document, options.now),
       conditions = conditions,
-      object = object_of(document, options.include, version),
+      object = object_of(R, document, options.include, version),
     }
   end
   return json.object {

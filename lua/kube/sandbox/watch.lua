@@ -1,6 +1,7 @@
 -- Watches: streams of events, one JSON object per line. The hub hears every change, hands it to the
 -- watchers of its storage, and lets them send once per turn of the loop, so that a burst of changes
 -- is one write. It can hold them back: pause, step, resume.
+local always = require "kube.sandbox.always"
 local encoded = require "kube.sandbox.encoded"
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
@@ -156,7 +157,11 @@ local function line(kind, text) return ('{"type":"%s","object":%s}\n'):format(ki
 -- What an event shows: a Status and a bookmark are not from the store.
 local function shown(ctx, representation, kind, doc)
   if kind == "ERROR" then return doc end
-  if kind ~= "BOOKMARK" then doc = object.view(ctx.R, doc) end
+  if kind ~= "BOOKMARK" then
+    doc = object.view(ctx.R, doc)
+  elseif representation.as == "Table" then
+    doc = always.fill(ctx.R, doc)
+  end
   return negotiate.transform(ctx, representation, doc)
 end
 

@@ -4,6 +4,7 @@ local strategies = {}
 
 local MODULES = {
   configmaps = "configmaps",
+  endpoints = "network",
   events = "events",
   namespaces = "namespaces",
   nodes = "nodes",

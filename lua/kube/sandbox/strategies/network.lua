@@ -1,4 +1,4 @@
--- Network policies and ingresses.
+-- Network policies, ingresses and endpoints.
 local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
 
@@ -39,7 +39,23 @@ local function validate_ingress(_, new, _, errors)
   end
 end
 
+local function validate_endpoints(_, new, _, errors)
+  for i, subset in ipairs(json.get(new, "subsets") or {}) do
+    local at = ("subsets[%d]"):format(i - 1)
+    if not json.get(subset, "addresses", 1) and not json.get(subset, "notReadyAddresses", 1) then
+      errors[#errors + 1] = field.required(at, "must specify `addresses` or `notReadyAddresses`")
+    end
+    for j, port in ipairs(json.get(subset, "ports") or {}) do
+      if port.port < 1 or port.port > 65535 then
+        errors[#errors + 1] = field.invalid(("%s.ports[%d].port"):format(at, j - 1), port.port,
+          "must be between 1 and 65535, inclusive")
+      end
+    end
+  end
+end
+
 function network.of(R)
+  if R.kind == "Endpoints" then return { validate = validate_endpoints } end
   if R.kind == "Ingress" then return { validate = validate_ingress } end
   return { default = default_policy }
 end
