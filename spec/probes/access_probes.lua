@@ -14,7 +14,7 @@ return {
     p:get("/healthz", { user = false })
     p:get("/api", { user = false })
   end },
-  { name = "a reader cannot write", run = function(p)
+  { name = "users with few rights or none", run = function(p)
     local path = p:core "configmaps"
     p:setup("POST", path, samples.config(p:name "a"))
     p:get(path .. "/" .. p:name "a", { user = "viewer" })
@@ -25,8 +25,6 @@ return {
     p:delete(path, nil, { user = "viewer" })
     p:post("/api/v1/namespaces", { metadata = { name = p:name "b" } }, { user = "viewer" })
     p:patch("merge", p:path("/apis/apps/v1", "deployments", p:name "d") .. "/status", {}, { user = "viewer" })
-  end },
-  { name = "a user without rights", run = function(p)
     p:get("/api/v1/namespaces", { user = "nobody" })
     p:get(p:core "configmaps", { user = "nobody" })
     p:get(p:core("configmaps", p:name "a"), { user = "nobody" })

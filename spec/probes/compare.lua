@@ -12,6 +12,15 @@ local function short(v)
   return #text > longest and text:sub(1, longest) .. "..." or text
 end
 
+-- Two long texts from shortly before the place where they part.
+local function parting(a, b)
+  local at = 1
+  while a:byte(at) == b:byte(at) do at = at + 1 end
+  local from = math.max(1, at - 60)
+  local function cut(text) return (from > 1 and "..." or "") .. text:sub(from, from + longest) end
+  return cut(a), cut(b)
+end
+
 local function walk(expected, actual, path, out)
   if json.is_object(expected) and json.is_object(actual) then
     local keys = {}
@@ -24,8 +33,12 @@ local function walk(expected, actual, path, out)
     for i = 1, math.max(#expected, #actual) do
       walk(expected[i], actual[i], ("%s[%d]"):format(path, i - 1), out)
     end
-  elseif short(expected) ~= short(actual) or type(expected) ~= type(actual)
-    or (type(expected) == "string" and expected ~= actual) then
+  elseif type(expected) == "string" and type(actual) == "string" then
+    if expected ~= actual then
+      local a, b = parting(expected, actual)
+      out[#out + 1] = ("%s: expected %s, got %s"):format(path, json.encode(a), json.encode(b))
+    end
+  elseif short(expected) ~= short(actual) or type(expected) ~= type(actual) then
     out[#out + 1] = ("%s: expected %s, got %s"):format(path, short(expected), short(actual))
   end
 end

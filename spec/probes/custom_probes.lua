@@ -10,7 +10,7 @@ return {
     local object = w.object(p:name "a", { foo = 1, any = { x = 1, y = { "z" } }, extra = { k = "v" } })
     object.junk, object.status = 1, { phase = "Mine" }
     p:post(w.list, object)
-    p:get(w.path(p:name "a"), { raw = true })
+    p:get(w.path(p:name "a"))
     p:get(w.list)
     p:post(w.list, object)
   end },
@@ -51,7 +51,7 @@ return {
     p:post(w.list, { apiVersion = w.version, kind = w.kind, metadata = { name = p:name "a", labels = { a = 1 } },
       spec = { size = 1 } })
     p:post(w.list, w.object(p:name "a"), { type = "text/plain" })
-    p:get(w.list, { accept = "application/vnd.kubernetes.protobuf" })
+    p:note("protobuf", p:get(w.list, { accept = "application/vnd.kubernetes.protobuf", quiet = true }).status)
     p:get(w.list, { accept = "application/vnd.kubernetes.protobuf,application/json" })
   end },
   { name = "updates need a version", run = function(p)

@@ -23,10 +23,7 @@ local function items(keep)
 end
 
 local probes = {
-  { name = "the legacy versions", run = function(p)
-    p:get("/api")
-    p:get("/api", { raw = true })
-  end },
+  { name = "the legacy versions", run = function(p) p:get("/api") end },
   { name = "the groups", run = function(p) p:get("/apis", { pick = groups() }) end },
   { name = "single groups", run = function(p)
     for _, group in ipairs { "apps", "batch", "coordination.k8s.io", "events.k8s.io", "rbac.authorization.k8s.io",

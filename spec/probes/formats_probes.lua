@@ -143,7 +143,7 @@ return {
     p:get(item, { accept = "application/json;as=Nope;v=v1;g=meta.k8s.io,application/json" })
     p:get(item, { headers = { { "Accept", false } }, accept = "" })
     p:get(item, { accept = "application/json;stream=watch" })
-    p:get(item, { accept = "application/json;pretty=1", raw = true })
+    p:note("indented", p:get(item, { accept = "application/json;pretty=1", quiet = "unseen" }).body:find("\n  ") ~= nil)
   end },
   { name = "YAML", run = function(p)
     local path = two(p)

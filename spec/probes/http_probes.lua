@@ -51,21 +51,31 @@ return {
   { name = "pretty answers are indented", run = function(p)
     local path, name = p:core "configmaps", p:name "a"
     p:setup("POST", path, samples.config(name, nil, { k = "v" }))
-    local function fields(answer) return (answer.body:gsub('"managedFields".*$', "")) end
-    p:note("pretty=true", fields(p:get(path .. "/" .. name .. "?pretty=true", { quiet = true })))
-    p:note("pretty=1", fields(p:get(path .. "/" .. name .. "?pretty=1", { quiet = true })))
-    p:note("curl", fields(p:get(path .. "/" .. name, { quiet = true, agent = "curl/8" })))
-    p:note("pretty=false", fields(p:get(path .. "/" .. name .. "?pretty=false", { quiet = true, agent = "curl/8" })))
-    p:note("plain", fields(p:get(path .. "/" .. name, { quiet = true })))
+    local function note(query, agent)
+      local body = p:get(path .. "/" .. name .. query, { quiet = true, agent = agent }).body
+      p:note(query .. " " .. (agent or ""), body:find('\n  "metadata": {\n    "', 1, true) and "indented"
+        or not body:find("\n.") and "one line" or body)
+    end
+    note "?pretty=true"
+    note "?pretty=1"
+    note("", "curl/8")
+    note("", "Wget/1")
+    note("", "Mozilla/5.0 x")
+    note("?pretty=false", "curl/8")
+    note ""
   end },
-  { name = "bodies end with a line break and keep the order of keys", run = function(p)
+  { name = "bodies end with a line break and are safe in HTML", run = function(p)
     local path, name = p:core "configmaps", p:name "a"
-    p:post(path, samples.config(name, { labels = { z = "1", a = "2" }, annotations = { n = "3" } },
-      { k = "<&>" }), { raw = true })
-    p:get(path .. "/" .. name, { raw = true })
-    p:get(path .. "/nope", { raw = true })
-    p:post(path, samples.config(name), { raw = true })
-    p:delete(path .. "/" .. name, nil, { raw = true })
+    local function note(answer)
+      p:note("the text", { line = answer.body:find("\n$") ~= nil,
+        escaped = answer.body:match("\\u[^\"]+") or "nothing" })
+    end
+    note(p:post(path, samples.config(name, nil, { k = "<&>\226\128\168" }), { quiet = true }))
+    note(p:get(path .. "/" .. name, { quiet = true }))
+    note(p:get(path, { quiet = "unseen" }))
+    note(p:get(path .. "/nope", { quiet = true }))
+    note(p:delete(path .. "/" .. name, nil, { quiet = true }))
+    note(p:post(path, "", { quiet = true }))
   end },
   { name = "odd but legal paths", run = function(p)
     local path, name = p:core "configmaps", p:name "a"

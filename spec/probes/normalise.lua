@@ -114,7 +114,14 @@ local function mask_microtime(text)
   return text:find("^2001") and text or "<microtime>"
 end
 
+-- A refused patch shows the whole object; its keys are in whatever order the server keeps them.
+local function sort_shown(head, shown, tail)
+  local value = json.decode((shown:gsub('\\(["\\])', "%1")))
+  return value and head .. json.encode(value) .. tail
+end
+
 function Masker:string(text)
+  text = text:gsub('(Invalid value: ")({.-})(": )', sort_shown)
   for _, entry in ipairs(self.names) do
     local from, to = entry[1], entry[2]
     local at = text:find(from, 1, true)

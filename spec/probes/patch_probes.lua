@@ -35,7 +35,7 @@ return {
     p:patch("merge", path, '"x"')
     p:patch("merge", path, { data = { k = 1 } })
     p:patch("merge", path, { data = "x" })
-    p:patch("merge", path, { kind = "Secret" })
+    p:patch("merge", path, { kind = "Nope" })
     p:patch("merge", path, { apiVersion = "v2" })
     p:patch("merge", path, {}, { type = "application/json" })
     p:patch("merge", path, {}, { type = "text/plain" })
