@@ -136,7 +136,6 @@ int mw_yaml_emit(struct mw_slice json, struct mw_buf *out, struct mw_err *err) {
   if (!yaml_emitter_initialize(&e.emitter)) return mw_err_set(err, MW_ELIMIT, "out of memory");
   yaml_emitter_set_output(&e.emitter, on_bytes, &e);
   yaml_emitter_set_unicode(&e.emitter, 1);
-  yaml_emitter_set_width(&e.emitter, -1);
   int rc = emit_document(&e);
   if (rc < 0) {
     const char *problem = e.emitter.problem != NULL ? e.emitter.problem : mw_err_text(rc);

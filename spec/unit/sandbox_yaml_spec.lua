@@ -90,6 +90,11 @@ describe("yaml_encode", function()
       'h: |\n  line\n  line\ni: é\nj: \'*x\'\nk: <b>\nl: v1\nm: "~"\n', text)
   end)
 
+  it("breaks long lines at the first space behind column 80, as the server does", function()
+    local words = ("word "):rep(20) .. "end"
+    assert.equal("a: " .. ("word "):rep(15) .. "word\n  word word word word end\n", host.yaml_encode { a = words })
+  end)
+
   it("writes what yaml_decode reads back", function()
     local support = require "spec.support.codec"
     local random = support.random(11)
