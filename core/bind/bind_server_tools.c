@@ -161,6 +161,37 @@ static int tool_gzip(lua_State *L) {
   return 1;
 }
 
+// The length that gzip wrote last, low byte first, of what it packed.
+static size_t unpacked_length(struct mw_slice s) {
+  size_t n = 0;
+  for (size_t i = 1; i <= 4 && i <= s.n; i++) n = n << 8 | (unsigned char)s.p[s.n - i];
+  return n;
+}
+
+// gunzip(text, limit): what gzip packed; nil when the text is none, is cut, or holds more than
+// `limit` bytes.
+static int tool_gunzip(lua_State *L) {
+  struct mw_slice s = text_arg(L);
+  lua_Number limit = luaL_checknumber(L, 2);
+  luaL_argcheck(L, limit >= 0 && limit <= TEXT_MAX, 2, "0 to 512 MiB");
+  size_t n = unpacked_length(s);
+  lua_pushnil(L);
+  if ((lua_Number)n > limit) return 1;
+  z_stream z = {.next_in = (Bytef *)s.p, .avail_in = (uInt)s.n, .avail_out = (uInt)n};
+  z.next_out = lua_newuserdata(L, n + 1);
+  Bytef *out = z.next_out;
+  if (inflateInit2(&z, GZIP_WINDOW) != Z_OK) return luaL_error(L, "gunzip: out of memory");
+  int rc = inflate(&z, Z_FINISH);
+  bool whole = rc == Z_STREAM_END && z.total_out == n;
+  inflateEnd(&z);
+  if (whole) {
+    lua_pushlstring(L, (const char *)out, n);
+  } else {
+    lua_pushnil(L);
+  }
+  return 1;
+}
+
 #define DIRECTORY_TYPE "kube.sandbox.directory"
 
 static int directory_gc(lua_State *L) {
@@ -251,6 +282,7 @@ void mw_bind_server_tools(struct lua_State *L) {
       {"unbase64", tool_unbase64},
       {"unbase64url", tool_unbase64url},
       {"gzip", tool_gzip},
+      {"gunzip", tool_gunzip},
       {"directory", tool_directory},
       {"data", tool_data},
       {"write", tool_write},

@@ -51,6 +51,24 @@ describe("the sandbox's tools", function()
     os.remove(name)
   end)
 
+  it("unpack what was packed, and nothing that is damaged or too large", function()
+    for _, text in ipairs { "", "a", ("all work and no play "):rep(10000) } do
+      local packed = host.gzip(text)
+      assert.equal(text, host.gunzip(packed, #text))
+      assert.equal(text, host.gunzip(packed, #text + 1))
+      if text ~= "" then assert.is_nil(host.gunzip(packed, #text - 1)) end
+      assert.is_nil(host.gunzip(packed:sub(1, -2), #text))
+      assert.is_nil(host.gunzip("x" .. packed, #text))
+    end
+    -- It says that it holds less, or more, than it does.
+    local packed = host.gzip("four")
+    assert.is_nil(host.gunzip(packed:sub(1, -5) .. "\3\0\0\0", 100))
+    assert.is_nil(host.gunzip(packed:sub(1, -5) .. "\5\0\0\0", 100))
+    assert.is_nil(host.gunzip("", 100))
+    assert.is_nil(host.gunzip("not packed at all", 2 ^ 20))
+    assert.has_error(function() host.gunzip(packed, -1) end)
+  end)
+
   it("give nothing for a data file that is not there", function()
     assert.is_nil(host.data "no such file")
   end)
