@@ -6,10 +6,11 @@
 --   OUT/columns.json        the columns of each resource's table; texts that repeat are in "texts"
 --   OUT/schema/PACKAGE.json OpenAPI definitions by name, without prose. "$ref" is the bare name of a
 --                           definition and may have siblings (the server writes allOf of one $ref)
+--   OUT/descriptions.json.gz  that prose: definition -> field -> text, "" being the definition itself
 --   OUT/proto/PACKAGE.json  protobuf messages, see proto.lua
 --
--- Descriptions of fields stay out: they are several times the size of the rest, and all that is lost
--- without them is the prose of `kubectl explain`. Each file has one entry per line.
+-- The prose is several times the size of the rest and only `kubectl explain` wants it, so it is
+-- packed and apart. Each file has one entry per line.
 package.path = "./?.lua;scripts/kinds.d/?.lua;" .. package.path
 local codec = require("spec.support.codec").codec
 local proto = require "proto"
@@ -61,16 +62,6 @@ local function package_of(definition) return definition:match("^(.*)%.") end
 
 -- ---- discovery ----
 
-local function group_versions(groups)
-  local all = {}
-  for _, group in ipairs(groups) do
-    for _, version in ipairs(group.versions) do
-      all[#all + 1] = group.name == "" and version or group.name .. "/" .. version
-    end
-  end
-  return all
-end
-
 local function path_of(gv) return (gv:find("/", 1, true) and "/apis/" or "/api/") .. gv end
 
 local function read_groups()
@@ -110,7 +101,6 @@ local PREFIX = "#/components/schemas/"
 -- Changes the node. A string that is called description is prose; a table of that name is a field's.
 local function strip(node)
   if type(node) ~= "table" then return node end
-  if type(node.description) == "string" then node.description = nil end
   local only = node.allOf and #node.allOf == 1 and node.allOf[1]["$ref"]
   if only then node.allOf, node["$ref"] = nil, only end
   if type(node["$ref"]) == "string" then
@@ -121,15 +111,26 @@ local function strip(node)
   return node
 end
 
-local function read_definitions(gvs)
-  local definitions = {}
-  for _, gv in ipairs(gvs) do
-    local document = get("/openapi/v3" .. path_of(gv))
-    for name, definition in pairs(document.components.schemas) do
-      definitions[name] = definitions[name] or strip(definition)
+-- Takes the prose out of a definition. Only definitions and their fields have any.
+local function take_descriptions(definition)
+  local texts = codec.object { [""] = definition.description }
+  definition.description = nil
+  for field, node in pairs(definition.properties or {}) do texts[field], node.description = node.description, nil end
+  return texts
+end
+
+-- Of all documents, those about paths that are no resources included.
+local function read_definitions()
+  local definitions, descriptions = {}, {}
+  for _, path in ipairs(sorted_keys(get("/openapi/v3").paths)) do
+    for name, definition in pairs(get("/openapi/v3/" .. path).components.schemas or {}) do
+      if not definitions[name] then
+        descriptions[name] = take_descriptions(definition)
+        definitions[name] = strip(definition)
+      end
     end
   end
-  return definitions
+  return definitions, descriptions
 end
 
 -- "apps/v1/Deployment" -> name of its definition; only for kinds that have one definition to themselves.
@@ -188,12 +189,14 @@ end
 
 local groups = read_groups()
 local resources = read_resources()
-local definitions = read_definitions(group_versions(groups))
+local definitions, descriptions = read_definitions()
 local kinds = by_kind(definitions)
 write("version.json", get("/version"))
 write("kinds.json", { groups = groups, resources = resources, definitions = kinds })
 write("columns.json", read_columns(resources))
 write_by_package("schema", definitions)
+write("descriptions.json", descriptions)
+assert(os.execute(("gzip -9 --no-name '%s/descriptions.json'"):format(out)) == 0)
 
 local roots = { "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions" }
 for _, kind in ipairs(sorted_keys(kinds)) do

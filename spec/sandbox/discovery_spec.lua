@@ -164,6 +164,14 @@ describe("discovery", function()
     end
   end)
 
+  it("says who issues tokens, and that there are no keys to check them with", function()
+    local response = discovery.openid_configuration(context("/.well-known/openid-configuration"))
+    local document = json.decode(response.body)
+    assert.equal("https://kubernetes.default.svc", document.issuer)
+    assert.truthy(document.jwks_uri:find("^https://.*/openid/v1/jwks$"))
+    assert.equal('{"keys":[]}', discovery.openid_keys(context("/openid/v1/jwks")).body)
+  end)
+
   it("names its version as the server does", function()
     local response = discovery.version(context("/version"))
     assert.truthy(response.body:find('^{\n  "major": "1",\n  "minor": "%d+",\n'))

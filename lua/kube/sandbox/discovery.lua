@@ -237,8 +237,30 @@ function discovery.version(ctx)
   return { status = 200, headers = { { "Content-Type", "application/json" } }, body = version.text() }
 end
 
-local PAGES = { "/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz",
-  "/version" }
+local function openid(ctx, content_type, document)
+  only_get(ctx)
+  local headers = { { "Cache-Control", "public, max-age=3600" }, { "Content-Type", content_type } }
+  return { status = 200, headers = headers, body = json.encode(document) }
+end
+
+--- /.well-known/openid-configuration: who issues the tokens of service accounts.
+function discovery.openid_configuration(ctx)
+  return openid(ctx, "application/json", object {
+    issuer = "https://kubernetes.default.svc",
+    jwks_uri = "https://" .. (ctx.request.header("host") or "") .. "/openid/v1/jwks",
+    response_types_supported = array { "id_token" },
+    subject_types_supported = array { "public" },
+    id_token_signing_alg_values_supported = array { "RS256" },
+  })
+end
+
+--- /openid/v1/jwks: no keys, for the sandbox signs no tokens.
+function discovery.openid_keys(ctx)
+  return openid(ctx, "application/jwk-set+json", object { keys = array {} })
+end
+
+local PAGES = { "/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez",
+  "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version" }
 
 --- /: the paths there are.
 function discovery.root(ctx)

@@ -194,7 +194,8 @@ end
 
 -- Writing --------------------------------------------------------------------------------------------
 
-local function accepts_gzip(ctx)
+--- Whether an answer may be packed.
+function negotiate.accepts_gzip(ctx)
   for token in (ctx.request.header("accept-encoding") or ""):gmatch("[^,]+") do
     if token:match("^%s*(.-)%s*$") == "gzip" then return true end
   end
@@ -212,7 +213,7 @@ end
 local function respond(ctx, code, representation, doc)
   local body, content_type = negotiate.encode(representation, doc)
   local headers = { { "Cache-Control", "no-cache, private" }, { "Content-Type", content_type } }
-  if #body > GZIP_FROM and accepts_gzip(ctx) then
+  if #body > GZIP_FROM and negotiate.accepts_gzip(ctx) then
     body = host.gzip(body)
     headers[#headers + 1] = { "Content-Encoding", "gzip" }
     headers[#headers + 1] = { "Vary", "Accept-Encoding" }

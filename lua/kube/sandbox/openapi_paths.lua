@@ -195,6 +195,23 @@ local function add_resource(paths, R, root, definition_of)
   end
 end
 
+--- A page that can only be read: { definition (nil: a text), description, tag, id, types }.
+function openapi_paths.page(page)
+  local types = page.types or BUILTIN_TYPES
+  local text = object { [types[1]] = object { schema = object { type = "string" } } }
+  return object {
+    get = object {
+      tags = array { page.tag },
+      description = page.description,
+      operationId = page.id,
+      responses = object {
+        ["200"] = object { description = "OK", content = page.definition and content(types, page.definition) or text },
+        ["401"] = object { description = "Unauthorized" },
+      },
+    },
+  }
+end
+
 --- The paths for some resources of one group and version; definition_of(api_version, kind) names a
 --- kind's definition.
 function openapi_paths.of(resources, definition_of)

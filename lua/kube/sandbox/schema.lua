@@ -15,12 +15,17 @@ local OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 local packages = {} -- package -> name -> definition, decoded by the first use of one of them
 local resolved = setmetatable({}, { __mode = "k" }) -- node with $ref -> node without
 
---- The definitions of a package ("io.k8s.api.core.v1") by their short names, or nil.
+--- The definitions of a package ("io.k8s.api.core.v1") by their short names, or nil; decoded for the
+--- caller alone unless somebody has use for them all the time.
+function schema.peek(name)
+  if packages[name] ~= nil then return packages[name] or nil end
+  local text = host.data("schema/" .. name .. ".json")
+  return text and assert(json.decode(text))
+end
+
+--- The definitions of a package by their short names, or nil.
 function schema.package(name)
-  if packages[name] == nil then
-    local text = host.data("schema/" .. name .. ".json")
-    packages[name] = text and assert(json.decode(text)) or false
-  end
+  if packages[name] == nil then packages[name] = schema.peek(name) or false end
   return packages[name] or nil
 end
 
