@@ -1,6 +1,7 @@
 -- Built-in kinds of the sandbox: what their strategies fill in and refuse.
 require "spec.support.sandbox_env"
 local go_time = require "kube.sandbox.go_time"
+local quantity = require "kube.sandbox.quantity"
 local rig = require "spec.support.sandbox_rig"
 
 local MERGE = { ["content-type"] = "application/merge-patch+json" }
@@ -12,6 +13,20 @@ describe("times", function()
     assert.equal("1969-12-31T23:59:59Z", go_time.utc("1969-12-31T23:59:59.999Z", 0))
     assert.equal("2100-03-01T00:00:00Z", go_time.utc("2100-02-28T23:00:00-01:00", 0))
     assert.equal("soon", go_time.utc("soon", 0))
+  end)
+end)
+
+describe("quantities", function()
+  it("are written with the largest suffix that leaves no fraction", function()
+    for text, canonical in pairs {
+      ["0.5Gi"] = "512Mi", ["1024Ki"] = "1Mi", ["1.5Gi"] = "1536Mi", ["0.5Ki"] = "512", ["1000"] = "1k",
+      ["0.1"] = "100m", ["1500m"] = "1500m", ["1000m"] = "1", ["2e3"] = "2e3", ["20e2"] = "2e3", ["0"] = "0", ["0Gi"] = "0",
+      ["-1.5"] = "-1500m", ["+5"] = "+5", ["1000Ki"] = "1000Ki", ["12345678901234567890"] = "12345678901234567890", [".5"] = "500m",
+    } do
+      assert.equal(canonical, quantity.canonical(text), text)
+    end
+    assert.equal("1", quantity.canonical(1))
+    assert.equal("1500m", quantity.canonical(1.5))
   end)
 end)
 

@@ -5,6 +5,7 @@
 local go_time = require "kube.sandbox.go_time"
 local json = require "kube.sandbox.json"
 local messages = require "kube.sandbox.messages"
+local quantity = require "kube.sandbox.quantity"
 
 local always = {}
 
@@ -23,8 +24,12 @@ local ZEROS = {
   [CRD .. "JSONSchemaProps"] = json.null,
 }
 
--- Digits of a second that are written of a time.
-local TIMES = { [META .. "Time"] = 0, [META .. "MicroTime"] = 6 }
+-- How values with a JSON form of their own are written back.
+local WRITERS = {
+  [META .. "Time"] = function(value) return type(value) == "string" and go_time.utc(value, 0) or value end,
+  [META .. "MicroTime"] = function(value) return type(value) == "string" and go_time.utc(value, 6) or value end,
+  ["io.k8s.apimachinery.pkg.api.resource.Quantity"] = quantity.canonical,
+}
 
 local SCALAR_ZEROS = { string = "", bytes = json.null, bool = false, int32 = 0, int64 = 0, double = 0 }
 
@@ -61,6 +66,18 @@ local function fill_all(name, list)
   return out or list
 end
 
+local function write_all(write, list)
+  local out
+  for key, item in pairs(type(list) == "table" and list or {}) do
+    local new = write(item)
+    if new ~= item then
+      out = out or json.shallow(list)
+      out[key] = new
+    end
+  end
+  return out or list
+end
+
 -- Changes `out`, a copy of `object` that is made for the first change.
 local function fill_fields(name, object, out)
   for _, field in pairs(messages.of(name) or {}) do
@@ -73,8 +90,9 @@ local function fill_fields(name, object, out)
         new = absent(field)
       elseif is_omitted(field, value) then
         new = nil
-      elseif TIMES[field.message] and type(value) == "string" then
-        new = go_time.utc(value, TIMES[field.message])
+      elseif WRITERS[field.message] then
+        new = (field.repeated or field.map) and write_all(WRITERS[field.message], value)
+          or WRITERS[field.message](value)
       elseif field.message and ZEROS[field.message] == nil then
         new = (field.repeated or field.map) and type(value) == "table" and fill_all(field.message, value)
           or fill(field.message, value)

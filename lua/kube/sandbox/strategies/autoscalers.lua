@@ -211,6 +211,10 @@ local function validate(_, new, _, errors)
   for _, name in ipairs { "kind", "name" } do
     if (spec.scaleTargetRef[name] or "") == "" then add(field.required("spec.scaleTargetRef." .. name)) end
   end
+  local version = spec.scaleTargetRef.apiVersion or ""
+  if not version:find("/", 1, true) and spec.scaleTargetRef.kind ~= "ReplicationController" then
+    add(field.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group"))
+  end
 end
 
 function autoscalers.of(R)

@@ -1,16 +1,27 @@
 -- Network policies, ingresses and endpoints.
 local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
+local pod_spec = require "kube.sandbox.strategies.pod_spec"
 
 local network = {}
+
+local function default_ports(t)
+  pod_spec.each(t, "ports", function(port) pod_spec.set(port, "protocol", "TCP") end)
+end
 
 -- A policy is about what comes in, and about what goes out if it says something about it.
 local function default_policy(_, document)
   local spec = json.shallow(document.spec)
   document.spec = spec
+  for _, direction in ipairs { "ingress", "egress" } do pod_spec.each(spec, direction, default_ports) end
   if not spec.policyTypes then
     spec.policyTypes = json.array { "Ingress", json.get(spec, "egress") and "Egress" or nil }
   end
+  return document
+end
+
+local function default_endpoints(_, document)
+  pod_spec.each(document, "subsets", default_ports)
   return document
 end
 
@@ -55,7 +66,7 @@ local function validate_endpoints(_, new, _, errors)
 end
 
 function network.of(R)
-  if R.kind == "Endpoints" then return { validate = validate_endpoints } end
+  if R.kind == "Endpoints" then return { default = default_endpoints, validate = validate_endpoints } end
   if R.kind == "Ingress" then return { validate = validate_ingress } end
   return { default = default_policy }
 end

@@ -16,6 +16,15 @@ local function prepare_create(_, document)
   return document
 end
 
-function nodes.of() return { prepare_create = prepare_create, keeps_status = true } end
+-- What there is can be used, unless somebody says otherwise.
+local function default(_, document)
+  local capacity = json.get(document, "status", "capacity")
+  if capacity and not json.get(document, "status", "allocatable") then
+    document.status = json.with(document.status, "allocatable", capacity)
+  end
+  return document
+end
+
+function nodes.of() return { default = default, prepare_create = prepare_create, keeps_status = true } end
 
 return nodes

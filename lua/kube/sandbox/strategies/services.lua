@@ -69,8 +69,10 @@ local function allocate(ctx, spec)
   if has_address(spec) then
     set(spec, "clusterIP", free_address(ctx.S))
     set(spec, "clusterIPs", json.array { spec.clusterIP })
-    set(spec, "ipFamilies", json.array { "IPv4" })
-    set(spec, "ipFamilyPolicy", "SingleStack")
+    -- Nobody looks for pods of both families, so it may have both.
+    local free = spec.clusterIP == "None" and not spec.selector
+    set(spec, "ipFamilies", free and json.array { "IPv4", "IPv6" } or json.array { "IPv4" })
+    set(spec, "ipFamilyPolicy", free and "RequireDualStack" or "SingleStack")
   end
   if has_node_ports(spec) then
     local taken = {}

@@ -155,7 +155,11 @@ local function validate(ctx, new, old, errors)
     errors[#errors + 1] = field.invalid("spec.replicas", spec.replicas, "must be greater than or equal to 0")
   end
   if NEEDS_SELECTOR[kind] then check_selector(errors, spec, kind) end
-  pod_rules.check(errors, json.get(spec, "template", "spec") or json.object {}, "spec.template.spec")
+  local pods = json.get(spec, "template", "spec") or json.object {}
+  pod_rules.check(errors, pods, "spec.template.spec")
+  if pods.restartPolicy ~= "Always" then
+    errors[#errors + 1] = field.not_supported("spec.template.spec.restartPolicy", pods.restartPolicy, { "Always" })
+  end
   if kind == "Deployment" then check_strategy(errors, spec.strategy) end
   if old then check_change(errors, kind, spec, old.spec) end
 end
