@@ -141,11 +141,16 @@ static void set_url(struct setup *s) {
   number_option(s, CURLOPT_PIPEWAIT, h2 ? 1 : 0);
 }
 
+// The body goes out by a callback that cannot go back: when a connection that was used before ends
+// without an answer, libcurl sends a request again by itself if it can, and a write may have
+// happened by then.
 static void set_method(struct setup *s) {
-  const struct mw_request *r = s->r;
+  struct mw_request *r = s->r;
   if (r->body != NULL) {
+    number_option(s, CURLOPT_POST, 1);
     curl_easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_size);
-    text_option(s, CURLOPT_POSTFIELDS, r->body);
+    curl_easy_setopt(s->easy, CURLOPT_READFUNCTION, mw_request_on_send);
+    curl_easy_setopt(s->easy, CURLOPT_READDATA, r);
   }
   if (strcmp(r->method, "HEAD") == 0) {
     number_option(s, CURLOPT_NOBODY, 1);

@@ -170,6 +170,7 @@ struct mw_request {
   struct curl_slist *headers;
   struct curl_slist *connect_to;
   char curl_error[MW_CURL_ERROR_SIZE];
+  size_t body_sent;                // what libcurl has taken of the body
   unsigned ticket;                 // of mw_auth_get, 0: none
   unsigned serial;                 // of the credentials in use
   int status;                      // 0: no response yet
@@ -217,4 +218,5 @@ const char *mw_endpoint_host(const struct mw_endpoint *e);  // host:port, for me
 
 // libcurl's callbacks, set by easy.c, living in request.c.
 size_t mw_request_on_header(char *p, size_t size, size_t n, void *r);
+size_t mw_request_on_send(char *p, size_t size, size_t n, void *r);
 size_t mw_request_on_body(char *p, size_t size, size_t n, void *r);

@@ -309,7 +309,7 @@ static void begin(void *arg) {
   r->retry_after = -1;
   r->type[0] = '\0';
   r->head_done = r->again = r->curl_paused = false;
-  r->dropped = 0;
+  r->dropped = r->body_sent = 0;
   mw_buf_reset(&r->error_body);
   mw_buf_reset(&r->head);
   set_state(r, MW_REQUEST_AUTH);
@@ -365,6 +365,15 @@ static void note_header(struct mw_request *r, struct mw_slice line) {
     r->type[keep] = '\0';
   }
   if (r->keep_head && mw_buf_add(&r->head, line.p, line.n) < 0) r->reader_rc = MW_ELIMIT;
+}
+
+size_t mw_request_on_send(char *p, size_t size, size_t count, void *ctx) {
+  struct mw_request *r = ctx;
+  size_t left = r->body_size - r->body_sent, room = size * count;
+  size_t n = left < room ? left : room;
+  memcpy(p, r->body + r->body_sent, n);
+  r->body_sent += n;
+  return n;
 }
 
 size_t mw_request_on_header(char *p, size_t size, size_t n, void *ctx) {

@@ -395,6 +395,21 @@ describe("http", function()
         assert.are.equal(1, #peer.requests)
       end)
 
+      it("no write on a connection that was used before", function()
+        local e = serve(function(request, connection)
+          if request.method == "GET" then return connection:answer(200, OK, "fine") end
+          connection:close()
+        end)
+        for _, method in ipairs { "POST", "PUT", "PATCH" } do
+          client:fetch(e)
+          local before = #peer.requests
+          local r = client:fetch(e, { method = method, body = "{}" })
+          assert.are.equal("EEOF", r.err)
+          assert.are.same({ method, "{}" }, { peer.requests[before + 1].method, peer.requests[before + 1].body })
+          assert.are.equal(before + 1, #peer.requests)
+        end
+      end)
+
       it("a watch whose connection is lost before it opened, twice at most, and tells why then", function()
         local e = serve(function(_, connection) connection:reset() end)
         local r = client:fetch(e, { is_watch = true, max_retries = 1 })
