@@ -8,6 +8,7 @@ local concat = table.concat
 local stdout, open = io.stdout, io.open
 local nearest = require("kube._options").nearest
 local hide_status = require("kube._core").log.hide_status
+local where = require("kube._core").where
 
 -- Coroutines. An await yields a private tag, which every resume in between hands on upwards, and
 -- the answer comes down the same way; so a generator may await. A task's own stack looks like the
@@ -144,8 +145,16 @@ for name in pairs(package.loaded) do
     package.loaded[name] = replaced[name]
   end
 end
+local function refuse_server_module(name)
+  error(('%s%s is part of the sandbox\'s server and not for scripts; require "kube.sandbox" has the calls to it')
+    :format(where(), name), 0)
+end
 for name in pairs(package.preload) do
-  if not name:find("^kube") then package.preload[name] = nil end
+  if not name:find("^kube") then
+    package.preload[name] = nil
+  elseif name:find("^kube%.sandbox%.") then
+    package.preload[name] = refuse_server_module
+  end
 end
 
 -- Globals are what is here: nothing can be added, and what is not there cannot be read by mistake.

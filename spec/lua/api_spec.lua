@@ -25,6 +25,7 @@ local names_of_api = [[
     end
   end
   fields("kube", kube)
+  fields("sandbox", require "kube.sandbox")
   local factory = kube.shared_informer_factory {}
   local pair = factory:core():v1():pods()
   local informer = pair:informer()

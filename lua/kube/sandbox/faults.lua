@@ -11,12 +11,7 @@ local status = require "kube.sandbox.status"
 
 local faults = {}
 
-faults.FIELDS = {
-  verb = "string", group = "string", resource = "string", namespace = "string", name = "string",
-  nth = "number", count = "number", status = "number", reason = "string", message = "string",
-  retry_after = "number", delay = "number", cut = "boolean", expired = "boolean", event_delay = "number",
-  cut_after = "number",
-}
+faults.FIELDS = require "kube._fault_fields"
 
 local EFFECTS = { "status", "delay", "cut", "expired", "event_delay", "cut_after" }
 
