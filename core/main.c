@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +10,18 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "bind/bind.h"
 #include "bind/bind_server.h"
 #include "options.h"
 #include "script/host.h"
 #include "script/worker.h"
 
-enum { SANDBOX_OPTIONS_MAX = 8, PATH_BYTES = 4096 };
+enum { SANDBOX_OPTIONS_MAX = 8, PATH_BYTES = 4096, EXIT_SECOND_SIGNAL = 130 };
 
-static atomic_int sandbox_code;
-
-// The sandbox asks for the end, on its own thread: the way out is the same as for a signal.
-static void on_sandbox_stop(void *ctx, int code) {
-  (void)ctx;
-  atomic_store(&sandbox_code, code);
-  kill(getpid(), SIGTERM);
-}
+// Some senders send a signal twice, to the process and to its group; that counts as once.
+static const uint64_t same_signal = 100000000;  // nanoseconds
+static uint64_t signalled_at;
 
 // What lua/kube/sandbox/main.lua finds in host.options; `out` has room for SANDBOX_OPTIONS_MAX.
 static size_t sandbox_options(const struct mw_options *o, struct mw_worker_option *out) {
@@ -47,8 +42,6 @@ static size_t sandbox_options(const struct mw_options *o, struct mw_worker_optio
                                        .kind = MW_WORKER_FLAG,
                                        .number = o->plain_http || o->command == MW_COMMAND_RUN};
   out[n++] = (struct mw_worker_option){
-      .name = "allow_remote", .kind = MW_WORKER_FLAG, .number = o->allow_remote};
-  out[n++] = (struct mw_worker_option){
       .name = "apply", .kind = MW_WORKER_LIST, .list = o->apply, .count = o->apply_count};
   return n;
 }
@@ -61,7 +54,6 @@ static struct mw_worker *start_sandbox(const struct mw_options *o,
       .open = mw_bind_server_open,
       .options = options,
       .option_count = sandbox_options(o, options),
-      .on_stop = on_sandbox_stop,
   };
   struct mw_err err;
   struct mw_worker *w = mw_worker_start(&config, &err);
@@ -79,65 +71,107 @@ static int run(struct mw_options *o) {
   }
   o->host.open = mw_bind_open;
   int code = mw_host_run(&o->host);
-  if (sandbox != NULL) mw_worker_stop(sandbox);
-  if (code == MW_EXIT_OK) code = atomic_load(&sandbox_code);
+  if (sandbox != NULL && mw_worker_stop(sandbox) < 0 && code == MW_EXIT_OK) code = MW_EXIT_SCRIPT;
   return mw_host_check_leaks(code);
 }
 
-// Puts text into the file, which only we may read; a temporary one when path is empty, whose name
-// it then is. 0, or errno.
-static int write_private(char path[PATH_BYTES], const char *text) {
-  static const char suffix[] = ".kubeconfig";
-  bool temporary = path[0] == '\0';
-  if (temporary) {
-    const char *dir = getenv("TMPDIR");
-    snprintf(path, PATH_BYTES, "%s/moonwatch-XXXXXX%s", dir != NULL ? dir : "/tmp", suffix);
+static int write_all(int fd, const char *text) {
+  for (size_t n = strlen(text); n > 0;) {
+    ssize_t written = write(fd, text, n);
+    if (written < 0 && errno != EINTR) return errno;
+    if (written < 0) continue;
+    text += written;
+    n -= (size_t)written;
   }
-  int fd = temporary ? mkstemps(path, (int)sizeof suffix - 1)
-                     : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (fd < 0) return errno;
-  FILE *file = fdopen(fd, "w");
-  bool written = fputs(text, file) >= 0;
-  return fclose(file) == 0 && written ? 0 : errno;
+  return 0;
 }
 
-static int wait_for_signal(const sigset_t *signals) {
+// Puts text into the file, which only we may read; a temporary one when path is NULL. `name` is
+// what it is called then. 0, or errno.
+static int write_private(const char *path, const char *text, char name[PATH_BYTES]) {
+  static const char suffix[] = ".kubeconfig";
+  const char *dir = getenv("TMPDIR");
+  int n = path != NULL ? snprintf(name, PATH_BYTES, "%s", path)
+                       : snprintf(name, PATH_BYTES, "%s/moonwatch-XXXXXX%s",
+                                  dir != NULL ? dir : "/tmp", suffix);
+  if (n >= PATH_BYTES) return ENAMETOOLONG;
+  int fd = path != NULL ? open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR)
+                        : mkstemps(name, (int)sizeof suffix - 1);
+  if (fd < 0) return errno;
+  struct stat was;
+  // A file that was there before keeps the mode it had; a terminal or a pipe is none of ours.
+  bool open_to_others = fstat(fd, &was) == 0 && S_ISREG(was.st_mode) && (was.st_mode & 077) != 0;
+  int rc = open_to_others && fchmod(fd, S_IRUSR | S_IWUSR) != 0 ? errno : write_all(fd, text);
+  if (close(fd) != 0 && rc == 0) rc = errno;
+  if (rc != 0 && path == NULL) unlink(name);
+  return rc;
+}
+
+static void on_second_signal(int number) {
+  (void)number;
+  if (mw_clock_now() - signalled_at > same_signal) _exit(EXIT_SECOND_SIGNAL);
+}
+
+// Blocks the signals that mean the end, for sigwait to take; not one that we were started to
+// ignore, as nohup does. Unblocked, they end the process.
+static sigset_t block_end_signals(void) {
+  static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+  sigset_t set;
+  sigemptyset(&set);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    struct sigaction action;
+    sigaction(numbers[i], NULL, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&set, numbers[i]);
+  }
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    struct sigaction action = {.sa_handler = on_second_signal};
+    if (sigismember(&set, numbers[i])) sigaction(numbers[i], &action, NULL);
+  }
+  return set;
+}
+
+static void serve(const struct mw_worker *w, const char *kubeconfig, const sigset_t *signals) {
+  printf("The sandbox serves %s\n", mw_worker_info(w, "url"));
+  printf("Its kubeconfig is %s\n", kubeconfig);
+  printf("Try: kubectl --kubeconfig %s get namespaces\n", kubeconfig);
+  fflush(stdout);
   int number;
   sigwait(signals, &number);
-  // Another one ends the process at once.
-  pthread_sigmask(SIG_UNBLOCK, signals, NULL);
-  return atomic_load(&sandbox_code);
+  signalled_at = mw_clock_now();
 }
 
 static int sandbox(const struct mw_options *o) {
-  // Before there are threads, so that all of them leave these to sigwait.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, NULL);
   struct mw_worker_option options[SANDBOX_OPTIONS_MAX];
+  // While it starts there is nothing to clean up yet: a signal ends the process then.
   struct mw_worker *w = start_sandbox(o, options);
   if (w == NULL) return mw_host_check_leaks(MW_EXIT_SCRIPT);
-  char path[PATH_BYTES];
-  snprintf(path, sizeof path, "%s", o->kubeconfig_out != NULL ? o->kubeconfig_out : "");
-  int code = MW_EXIT_SCRIPT;
-  int rc = write_private(path, mw_worker_info(w, "kubeconfig"));
+  sigset_t signals = block_end_signals();
+  char kubeconfig[PATH_BYTES];
+  int code = MW_EXIT_OK;
+  int rc = write_private(o->kubeconfig_out, mw_worker_info(w, "kubeconfig"), kubeconfig);
   if (rc != 0) {
-    fprintf(stderr, "moonwatch: cannot write %s: %s\n", path, strerror(rc));
+    fprintf(stderr, "moonwatch: cannot write %s: %s\n", kubeconfig, strerror(rc));
+    code = MW_EXIT_SCRIPT;
   } else {
-    printf("The sandbox serves %s\n", mw_worker_info(w, "url"));
-    printf("Its kubeconfig is %s\n", path);
-    printf("Try: kubectl --kubeconfig %s get namespaces\n", path);
-    fflush(stdout);
-    code = wait_for_signal(&signals);
+    serve(w, kubeconfig, &signals);
+    if (o->kubeconfig_out == NULL) unlink(kubeconfig);
   }
-  mw_worker_stop(w);
-  if (o->kubeconfig_out == NULL) unlink(path);
+  // Another signal ends the process at once.
+  pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+  if (mw_worker_stop(w) < 0) code = MW_EXIT_SCRIPT;
   return mw_host_check_leaks(code);
 }
 
+// Who starts us may have closed these: the next file or socket would get their place, and what is
+// printed.
+static void open_standard_files(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) abort();
+}
+
 int main(int argc, char **argv) {
+  open_standard_files();
   struct mw_options o;
   mw_options_read(&o, argc, argv);
   int code = o.code;

@@ -101,14 +101,6 @@ static int host_ready(lua_State *L) {
   return 0;
 }
 
-// stop(code): asks the one who started it for the end.
-static int host_stop(lua_State *L) {
-  int code = (int)luaL_optinteger(L, 1, 0);
-  const struct mw_worker_config *config = mw_worker_config(mw_worker_of(L));
-  if (config->on_stop != NULL) config->on_stop(config->ctx, code);
-  return 0;
-}
-
 static void push_option(lua_State *L, const struct mw_worker_option *o) {
   switch (o->kind) {
     case MW_WORKER_TEXT:
@@ -140,8 +132,7 @@ static void push_options(lua_State *L) {
 }
 
 static int load_server(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"after", host_after}, {"ready", host_ready}, {"stop", host_stop}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"after", host_after}, {"ready", host_ready}, {NULL, NULL}};
   static const luaL_Reg timer_methods[] = {{"cancel", timer_cancel}, {NULL, NULL}};
   mw_bind_new_type(L, TIMER_TYPE, timer_methods, timer_gc);
   lua_createtable(L, 0, 32);

@@ -42,6 +42,7 @@ struct mw_worker {
   int at_end;                    // what `run` returned
   struct mw_worker_owned owned;  // head of a circular list
   struct mw_worker_owned closing;
+  int end_rc;  // how that went
   bool stopping, finish_posted;
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -242,7 +243,7 @@ static int call_at_end(lua_State *L) {
 static void begin_stop(void *arg) {
   struct mw_worker *w = arg;
   if (w->stopping) return;
-  if (w->at_end != MW_LUAREF_NONE) mw_worker_call(w, "the end", call_at_end, w);
+  if (w->at_end != MW_LUAREF_NONE) w->end_rc = mw_worker_call(w, "the end", call_at_end, w);
   if (w->L != NULL) mw_luaref_drop(w->L, &w->at_end);
   w->stopping = true;
   while (!list_empty(&w->owned)) {
@@ -277,10 +278,12 @@ static void release(struct mw_worker *w) {
   mw_free(w);
 }
 
-void mw_worker_stop(struct mw_worker *w) {
+int mw_worker_stop(struct mw_worker *w) {
   mw_loop_post(w->loop, begin_stop, w);
   wait_phase(w, STOPPED, -1);
+  int rc = w->end_rc;
   release(w);
+  return rc;
 }
 
 // Takes down what did not get ready; a thread that does not answer is left alone.

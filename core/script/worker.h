@@ -34,9 +34,7 @@ struct mw_worker_config {
   void (*open)(struct lua_State *L);       // the bindings; they are above this directory
   const struct mw_worker_option *options;  // borrowed while the worker lives
   size_t option_count;
-  double ready_seconds;                  // how long to wait for it, 0: 60
-  void (*on_stop)(void *ctx, int code);  // the program asks for the end; on its thread. Or NULL
-  void *ctx;
+  double ready_seconds;  // how long to wait for it, 0: 60
 };
 
 // Starts the thread and waits until the program said that it is ready. NULL when it failed or did
@@ -46,8 +44,8 @@ struct mw_worker *mw_worker_start(const struct mw_worker_config *config, struct 
 // worker.
 const char *mw_worker_info(const struct mw_worker *w, const char *name);
 // Calls what `run` returned, closes what the program has open, then its state; joins the thread and
-// frees the worker.
-void mw_worker_stop(struct mw_worker *w);
+// frees the worker. MW_ESCRIPT when what `run` returned has failed, of which the log tells.
+int mw_worker_stop(struct mw_worker *w);
 
 // For the bindings, on the worker's thread.
 struct mw_worker *mw_worker_of(struct lua_State *L);

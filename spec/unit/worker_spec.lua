@@ -86,11 +86,11 @@ describe("a worker", function()
     assert.equal('{"list":["x","y"],"no":false,"number":1.5,"text":"a","yes":true}', get("/options").body)
   end)
 
-  it("does at the end what the program wants done, and stops also when that fails", function()
+  it("does at the end what the program wants done, and tells when that fails", function()
     local path = os.tmpname()
     run { at_end = path, fail_at_end = true }
     client:close()
-    C.mw_worker_stop(worker)
+    assert.equal(C.MW_ESCRIPT, C.mw_worker_stop(worker))
     worker = nil
     local file = assert(io.open(path))
     assert.equal("the end", file:read("*a"))
