@@ -12,7 +12,7 @@
 #define MW_VERSION "0.0.0"  // the build says which
 #endif
 
-enum { WORD_MAX = 32, ADDRESS_MAX = 64 };
+enum { WORD_MAX = 32, NEAR_MAX = 3, ADDRESS_MAX = 64, PORT_DIGITS = 5, PORT_MAX = 65535 };
 
 static const double seed_max = 9007199254740992;
 
@@ -46,8 +46,8 @@ static const char usage_run[] =
 static const char usage_sandbox[] =
     "Usage: moonwatch sandbox [options]\n"
     "\n"
-    "Serves a Kubernetes API without a cluster until it gets SIGINT or SIGTERM: HTTPS, with a CA\n"
-    "of its own. Objects are in memory; nothing runs them.\n"
+    "Serves a Kubernetes API without a cluster until it gets SIGINT, SIGTERM or SIGHUP: HTTPS,\n"
+    "with a CA of its own. Objects are in memory; nothing runs them.\n"
     "\n"
     "  --listen ADDRESS:PORT   default: 127.0.0.1:0, which takes any free port\n"
     "  --allow-remote          let --listen be an address that others can reach\n"
@@ -60,7 +60,8 @@ static const char usage_sandbox[] =
     "  --log-level LEVEL       error, warn, info (default) or debug\n"
     "  --log-format FORMAT     text, json or auto (default: text on a terminal, else json)\n"
     "\n"
-    "Exit status: 0 stopped in order, 1 it did not start, 2 wrong arguments.\n";
+    "Exit status: 0 stopped in order, 1 it did not start or could not keep its objects, 2 wrong\n"
+    "arguments.\n";
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -89,25 +90,38 @@ static int position(const char *word, const char *const *list) {
   return -1;
 }
 
-// Says that `word` is no known `kind`, and which of `known` was perhaps meant.
-static int unknown(const char *kind, const char *word, const char *const *known) {
+// Which of `known` was perhaps meant: one that differs in less than half of what was written.
+static const char *nearest(const char *word, const char *const *known) {
   const char *best = NULL;
-  size_t best_distance = 4;
+  size_t best_distance = least(strlen(word + strspn(word, "-")) / 2, NEAR_MAX) + 1;
   for (; *known != NULL; known++) {
     size_t d = distance(word, *known);
     if (d >= best_distance) continue;
     best = *known;
     best_distance = d;
   }
-  fprintf(stderr, "moonwatch: unknown %s '%s'", kind, word);
-  if (best != NULL) fprintf(stderr, "; did you mean '%s'?", best);
-  fprintf(stderr, best != NULL ? "\n" : "; see moonwatch --help\n");
+  return best;
+}
+
+// Says that `word` is no known `kind`, and which of `known` was perhaps meant, or else what to ask
+// for help.
+static int unknown(const char *kind, const char *word, const char *const *known, const char *help) {
+  const char *meant = nearest(word, known);
+  fprintf(stderr, "moonwatch: unknown %s '%s'; ", kind, word);
+  if (meant != NULL) {
+    fprintf(stderr, "did you mean '%s'?\n", meant);
+  } else {
+    fprintf(stderr, "see moonwatch %s\n", help);
+  }
   return MW_EXIT_USAGE;
 }
 
+static const char *help_of(const struct mw_options *o) {
+  return o->command == MW_COMMAND_SANDBOX ? "help sandbox" : "help run";
+}
+
 static int usage_error(const struct mw_options *o, const char *problem, const char *word) {
-  const char *topic = o->command == MW_COMMAND_SANDBOX ? "sandbox" : "run";
-  fprintf(stderr, "moonwatch: %s%s; see moonwatch help %s\n", problem, word, topic);
+  fprintf(stderr, "moonwatch: %s%s; see moonwatch %s\n", problem, word, help_of(o));
   return MW_EXIT_USAGE;
 }
 
@@ -125,15 +139,24 @@ static int set_seed(struct mw_options *o, const char *value) {
 
 static int set_level(struct mw_options *o, const char *value) {
   int found = position(value, levels);
-  if (found < 0) return unknown("log level", value, levels);
+  if (found < 0) return unknown("log level", value, levels, help_of(o));
   o->level = (enum mw_log_level)found;
   return 0;
 }
 
 static int set_format(struct mw_options *o, const char *value) {
   int found = position(value, formats);
-  if (found < 0) return unknown("log format", value, formats);
+  if (found < 0) return unknown("log format", value, formats, help_of(o));
   o->format = (enum mw_log_format)found;
+  return 0;
+}
+
+// It travels in a header and stands in a kubeconfig.
+static int set_token(struct mw_options *o, const char *value) {
+  for (const char *p = value; *p != '\0'; p++) {
+    if (*p <= ' ' || *p > '~') return usage_error(o, "--token takes ASCII without spaces", "");
+  }
+  o->token = value;
   return 0;
 }
 
@@ -144,13 +167,18 @@ static int add_apply(struct mw_options *o, const char *path) {
 }
 
 // An option sets a string or a flag of struct mw_options, or has a function of its own.
-enum kind { TEXT = 0, FLAG, CALL };
+enum kind {
+  TEXT = 0,  // perhaps empty
+  NAME,      // a string that is not
+  FLAG,
+  CALL  // with a string that is not empty
+};
 
 static const struct known {
   const char *name;
   unsigned commands;
   enum kind kind;
-  size_t offset;                                        // TEXT, FLAG
+  size_t offset;                                        // TEXT, NAME, FLAG
   int (*set)(struct mw_options *o, const char *value);  // CALL: 0, or the exit code
 } known[] = {
 #define RUN MW_COMMAND_RUN
@@ -166,12 +194,12 @@ static const struct known {
     {"--apply", RUN | SANDBOX, CALL, 0, add_apply},
     {"--log-level", RUN | SANDBOX, CALL, 0, set_level},
     {"--log-format", RUN | SANDBOX, CALL, 0, set_format},
-    {"--listen", SANDBOX, TEXT, FIELD(listen), NULL},
+    {"--listen", SANDBOX, NAME, FIELD(listen), NULL},
     {"--allow-remote", SANDBOX, FLAG, FIELD(allow_remote), NULL},
     {"--plain-http", SANDBOX, FLAG, FIELD(plain_http), NULL},
-    {"--token", SANDBOX, TEXT, FIELD(token), NULL},
-    {"--kubeconfig-out", SANDBOX, TEXT, FIELD(kubeconfig_out), NULL},
-    {"--data", SANDBOX, TEXT, FIELD(data), NULL},
+    {"--token", SANDBOX, CALL, 0, set_token},
+    {"--kubeconfig-out", SANDBOX, NAME, FIELD(kubeconfig_out), NULL},
+    {"--data", SANDBOX, NAME, FIELD(data), NULL},
     {"--seed", SANDBOX, CALL, 0, set_seed},
 #undef FIELD
 #undef SANDBOX
@@ -186,7 +214,7 @@ static int unknown_option(const struct mw_options *o, const char *name) {
   for (size_t i = 0; i < KNOWN; i++)
     if ((known[i].commands & o->command) != 0) names[n++] = known[i].name;
   names[n] = NULL;
-  return unknown("option", name, names);
+  return unknown("option", name, names, help_of(o));
 }
 
 static const struct known *find_option(const struct mw_options *o, const char *name) {
@@ -226,35 +254,55 @@ static int take(struct mw_options *o, int argc, char **argv, int *i) {
   }
   if (value == NULL && *i + 1 >= argc) return usage_error(o, "a value is missing after ", name);
   value = value != NULL ? value + 1 : argv[++*i];
+  if (k->kind != TEXT && *value == '\0') return usage_error(o, "nothing is given after ", name);
   if (k->kind == CALL) return k->set(o, value);
   *(const char **)field = value;
   return 0;
 }
 
-// Whether ADDRESS:PORT (or [ADDRESS]:PORT) begins with an address that only this machine reaches.
-static bool is_loopback(const char *listen) {
+static bool is_port(const char *text) {
+  size_t n = strspn(text, "0123456789");
+  return n > 0 && n <= PORT_DIGITS && text[n] == '\0' && strtol(text, NULL, 10) <= PORT_MAX;
+}
+
+enum reach { MALFORMED = 0, LOCAL, REMOTE };
+
+// Who can reach what listens on ADDRESS:PORT or [ADDRESS]:PORT. Without an address it is on all.
+static enum reach reach_of(const char *listen) {
   const char *colon = strrchr(listen, ':');
-  size_t n = colon != NULL ? (size_t)(colon - listen) : strlen(listen);
+  if (colon == NULL || !is_port(colon + 1)) return MALFORMED;
+  size_t n = (size_t)(colon - listen);
+  if (n == 0) return REMOTE;
   bool bracketed = n >= 2 && listen[0] == '[' && listen[n - 1] == ']';
   char address[ADDRESS_MAX];
   snprintf(address, sizeof address, "%.*s", (int)least(bracketed ? n - 2 : n, ADDRESS_MAX),
            listen + (bracketed ? 1 : 0));
   struct in_addr v4;
   struct in6_addr v6;
-  if (inet_pton(AF_INET, address, &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+  if (!bracketed && inet_pton(AF_INET, address, &v4) == 1) {
+    return (ntohl(v4.s_addr) >> 24) == 127 ? LOCAL : REMOTE;
+  }
+  if (!bracketed || inet_pton(AF_INET6, address, &v6) != 1) return MALFORMED;
+  return IN6_IS_ADDR_LOOPBACK(&v6) ? LOCAL : REMOTE;
+}
+
+static int check_listen(const struct mw_options *o) {
+  enum reach reach = o->listen != NULL ? reach_of(o->listen) : LOCAL;
+  if (reach == MALFORMED) {
+    return usage_error(o, "--listen takes a numeric ADDRESS:PORT such as 127.0.0.1:8001, not ",
+                       o->listen);
+  }
+  if (reach == LOCAL || o->allow_remote) return 0;
+  fprintf(stderr,
+          "moonwatch: whoever reaches %s owns the sandbox: listen on 127.0.0.1 or [::1], or add "
+          "--allow-remote\n",
+          o->listen);
+  return MW_EXIT_USAGE;
 }
 
 // What only the whole can tell. 0, or the exit code.
 static int check(const struct mw_options *o) {
-  if (o->command == MW_COMMAND_SANDBOX) {
-    if (o->listen == NULL || o->allow_remote || is_loopback(o->listen)) return 0;
-    fprintf(stderr,
-            "moonwatch: whoever reaches %s owns the sandbox: listen on 127.0.0.1 or [::1], or add "
-            "--allow-remote\n",
-            o->listen);
-    return MW_EXIT_USAGE;
-  }
+  if (o->command == MW_COMMAND_SANDBOX) return check_listen(o);
   if (o->host.script == NULL) return usage_error(o, "which script?", "");
   if (!o->sandbox && o->apply_count > 0) return usage_error(o, "--apply belongs to --sandbox", "");
   bool other = o->host.kubeconfig.path != NULL || o->host.kubeconfig.context != NULL;
@@ -292,7 +340,7 @@ static int help(int argc, char **argv) {
   static const char *const texts[] = {usage_run, usage_sandbox};
   if (argc == 0) return print(usage);
   int topic = position(argv[0], topics);
-  return topic >= 0 ? print(texts[topic]) : unknown("command", argv[0], topics);
+  return topic >= 0 ? print(texts[topic]) : unknown("command", argv[0], topics, "help");
 }
 
 static int version(void) {
@@ -309,7 +357,7 @@ void mw_options_read(struct mw_options *o, int argc, char **argv) {
     fputs(usage, stderr);
     o->code = MW_EXIT_USAGE;
   } else if (word < 0) {
-    o->code = unknown(argv[1][0] == '-' ? "option" : "command", argv[1], words);
+    o->code = unknown(argv[1][0] == '-' ? "option" : "command", argv[1], words, "help");
   } else if (word <= 1) {
     o->command = word == 0 ? MW_COMMAND_RUN : MW_COMMAND_SANDBOX;
     o->code = read_command(o, argc - 2, argv + 2);
