@@ -41,6 +41,23 @@ end
 
 local function status_of(client, path) return client:request({ path = path }).status end
 
+local function is_there(path) return uv.fs_stat(path) ~= nil end
+
+local function directory()
+  local path = assert(uv.fs_mkdtemp("/tmp/mw-XXXXXX"))
+  cleanup.later(function()
+    for name in uv.fs_scandir_next, assert(uv.fs_scandir(path)) do os.remove(path .. "/" .. name) end
+    uv.fs_rmdir(path)
+  end)
+  return path
+end
+
+local function create(client, name)
+  local made = client:request { method = "POST", path = "/api/v1/namespaces/default/configmaps",
+    headers = { { "Content-Type", "application/json" } }, body = ('{"metadata":{"name":"%s"}}'):format(name) }
+  assert.equal(201, made.status)
+end
+
 local function stop(proc)
   proc:kill("sigterm")
   assert.equal(0, proc:wait_exit(20), proc.stderr)
@@ -53,13 +70,11 @@ local function refused(code, pattern, ...)
   assert.equal(1, select(2, result.stderr:gsub("\n", "")))
 end
 
-local function is_there(path) return uv.fs_stat(path) ~= nil end
-
 describe("moonwatch sandbox", function()
   cleanup.install()
 
-  it("serves until it is told to stop, by either signal, and leaves nothing behind", function()
-    for _, signal in ipairs { "sigint", "sigterm" } do
+  it("serves until it is told to stop, by any such signal, and leaves nothing behind", function()
+    for _, signal in ipairs { "sigint", "sigterm", "sighup" } do
       local proc, url, path = start()
       assert.truthy(url:find("^https://127%.0%.0%.1:%d+$"))
       assert.equal(tonumber("600", 8), uv.fs_stat(path).mode % 512)
@@ -68,6 +83,15 @@ describe("moonwatch sandbox", function()
       assert.equal(0, proc:wait_exit(20))
       assert.is_false(is_there(path))
     end
+  end)
+
+  it("takes a signal that comes twice, to it and to its group, for one", function()
+    local proc, _, path = start()
+    proc:kill("sigint")
+    proc:ends_within(0.01)
+    proc:kill("sigint")
+    assert.equal(0, proc:wait_exit(20))
+    assert.is_false(is_there(path))
   end)
 
   it("stops in order while clients wait", function()
@@ -85,23 +109,19 @@ describe("moonwatch sandbox", function()
     assert.truthy(url:find("^http://127%.0%.0%.1:%d+$"))
     local client = client_of(path)
     assert.equal(200, status_of(client, "/api/v1/namespaces"))
-    assert.equal(401, client:request({ path = "/api/v1/namespaces", headers = { { "Authorization", false } } }).status)
+    for token, status in pairs { ["Bearer open"] = 401, [false] = 403 } do
+      assert.equal(status,
+        client:request({ path = "/api/v1/namespaces", headers = { { "Authorization", token } } }).status)
+    end
     assert.truthy(read(path):find("token: sesame", 1, true))
     stop(proc)
   end)
 
   it("keeps its objects in a file, and is known by the same token and certificate again", function()
-    local directory = assert(uv.fs_mkdtemp("/tmp/mw-XXXXXX"))
-    local data = directory .. "/state"
-    cleanup.later(function()
-      os.remove(data)
-      uv.fs_rmdir(directory)
-    end)
+    local data = directory() .. "/state"
     local proc, url, path = start("--data", data)
     local client, kubeconfig = client_of(path), read(path)
-    local made = client:request { method = "POST", path = "/api/v1/namespaces/default/configmaps",
-      headers = { { "Content-Type", "application/json" } }, body = '{"metadata":{"name":"kept"}}' }
-    assert.equal(201, made.status)
+    create(client, "kept")
     stop(proc)
     assert.equal(tonumber("600", 8), uv.fs_stat(data).mode % 512)
     local again
@@ -109,6 +129,32 @@ describe("moonwatch sandbox", function()
     assert.same({ url, kubeconfig }, { again, read(path) })
     assert.equal(200, status_of(client, "/api/v1/namespaces/default/configmaps/kept"))
     stop(proc)
+  end)
+
+  it("does not begin with a file that it could not keep its objects in", function()
+    refused(1, "^moonwatch: the sandbox did not start: cannot write /no%-such%-directory/state: No such file",
+      "sandbox", "--data", "/no-such-directory/state")
+    refused(1, "^moonwatch: the sandbox did not start: cannot read /dev/null/state: Not a directory",
+      "sandbox", "--data", "/dev/null/state")
+  end)
+
+  it("goes on trying to write its file, and fails in the end when that was in vain", function()
+    local inner = directory() .. "/inner"
+    local data, hidden = inner .. "/state", inner .. ".hidden"
+    assert(uv.fs_mkdir(inner, tonumber("700", 8)))
+    local proc, _, path = start("--data", data)
+    local client = client_of(path)
+    assert(uv.fs_rename(inner, hidden))
+    create(client, "first")
+    proc:wait_stderr("cannot write " .. data:gsub("%p", "%%%0"))
+    assert(uv.fs_rename(hidden, inner))
+    assert.is_false(proc:ends_within(1.5)) -- it tries every second
+    assert.truthy(read(data):find('"first"', 1, true))
+    os.remove(data)
+    assert(uv.fs_rmdir(inner))
+    create(client, "second")
+    proc:kill("sigterm")
+    assert.equal(1, proc:wait_exit(20))
   end)
 
   it("does not begin with a file that holds something else", function()
@@ -136,7 +182,41 @@ describe("moonwatch sandbox", function()
     assert.is_true(is_there(path))
   end)
 
+  it("makes a kubeconfig that was there before its owner's alone", function()
+    local path = os.tmpname()
+    cleanup.later(function() os.remove(path) end)
+    assert(uv.fs_chmod(path, tonumber("644", 8)))
+    local proc = start("--kubeconfig-out", path)
+    assert.equal(tonumber("600", 8), uv.fs_stat(path).mode % 512)
+    stop(proc)
+  end)
+
+  it("writes a token that looks like a number as a text", function()
+    local proc, _, path = start("--plain-http", "--token", "1e3")
+    assert.truthy(read(path):find('token: "1e3"\n', 1, true))
+    stop(proc)
+  end)
+
+  it("serves without standard input, output and error", function()
+    local path = directory() .. "/config"
+    local result = run.sh(([[
+      %s sandbox --kubeconfig-out %s <&- >&- 2>&- &
+      until [ -s %s ] || ! kill -0 $!; do sleep 0.05; done
+      kill -TERM $!
+      wait $!
+    ]]):format(run.binary, path, path), { timeout = 30 })
+    assert.equal(0, result.code)
+    assert.truthy(read(path):find("^apiVersion"))
+  end)
+
   it("says what is wrong with the arguments", function()
+    local listen = "^moonwatch: %-%-listen takes a numeric ADDRESS:PORT such as 127%.0%.0%.1:8001, not "
+    for _, wrong in ipairs { "localhost:1", "8001", "127.0.0.1", "127.0.0.1:65536", "::1:1", "[127.0.0.1]:1" } do
+      refused(2, listen .. wrong:gsub("%p", "%%%0"), "sandbox", "--allow-remote", "--listen", wrong)
+    end
+    refused(2, "^moonwatch: nothing is given after %-%-data; see moonwatch help sandbox", "sandbox", "--data=")
+    refused(2, "^moonwatch: %-%-token takes ASCII without spaces", "sandbox", "--token", "a\nb")
+    refused(2, "^moonwatch: unknown option '%-%-data'; see moonwatch help run", "run", "x.lua", "--data", "y")
     refused(2, "^moonwatch: whoever reaches 0%.0%.0%.0:1 owns the sandbox", "sandbox", "--listen", "0.0.0.0:1")
     refused(2, "%-%-allow%-remote", "sandbox", "--listen", "[::]:1")
     refused(2, "%-%-allow%-remote", "sandbox", "--listen=10.0.0.1:1")
@@ -144,7 +224,6 @@ describe("moonwatch sandbox", function()
     refused(2, "^moonwatch: a value is missing after %-%-token; see moonwatch help sandbox", "sandbox", "--token")
     refused(2, "^moonwatch: %-%-seed takes a whole number, not 1%.5", "sandbox", "--seed", "1.5")
     refused(2, "^moonwatch: what is to be done with x%.yaml", "sandbox", "x.yaml")
-    refused(2, "^moonwatch: unknown option '%-%-data'", "run", "x.lua", "--data", "y")
     refused(2, "^moonwatch: %-%-apply belongs to %-%-sandbox", "run", "x.lua", "--apply", "y")
     refused(2, "^moonwatch: %-%-sandbox is the cluster", "run", "x.lua", "--sandbox", "--context", "y")
     refused(1, "^moonwatch: the sandbox did not start: .*no%-such%-file", "sandbox", "--apply", "/no-such-file")

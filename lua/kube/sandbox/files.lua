@@ -4,6 +4,8 @@ local json = require "kube.sandbox.json"
 
 local files = {}
 
+local ENOENT = 2
+
 local function read(path)
   local file, problem = io.open(path, "rb")
   if not file then error(("cannot read %s"):format(problem), 0) end
@@ -90,9 +92,9 @@ end
 --- What a file that save() wrote has, { revision, storages, identity }; nil when there is no file.
 --- A snapshot, which has no identity, will do too.
 function files.load(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  file:close()
+  local file, _, code = io.open(path, "rb")
+  if not file and code == ENOENT then return nil end
+  if file then file:close() end
   local state, problem = json.decode(read(path))
   local good = json.is_object(state) and type(state.revision) == "number" and json.is_object(state.storages)
   if good then return state end
@@ -103,6 +105,7 @@ end
 --- nothing is verified.
 function files.kubeconfig(S, url, ca)
   local trust = ca and "certificate-authority-data: " .. host.base64(ca) or "insecure-skip-tls-verify: true"
+  local token = host.yaml_encode(S.token):gsub("\n$", "") -- in quotes where it looks like a number
   return ([[
 apiVersion: v1
 kind: Config
@@ -121,7 +124,7 @@ contexts:
   context:
     cluster: sandbox
     user: sandbox
-]]):format(url, trust, S.token)
+]]):format(url, trust, token)
 end
 
 return files

@@ -9,15 +9,11 @@ local main = {}
 local SAVE_EVERY = 1
 local CERTIFICATE_AGE_MAX = 300 * 24 * 3600 -- they are good for a year
 
-local function fail(...) error((...):format(select(2, ...)), 0) end
-
+-- ADDRESS:PORT or [ADDRESS]:PORT, which core/options.c has checked.
 local function split_address(text)
   local address, port = text:match("^%[?([%x:.]*)%]?:(%d+)$")
-  if not address then fail("--listen takes ADDRESS:PORT, for example 127.0.0.1:8001, not '%s'", text) end
   return address == "" and "0.0.0.0" or address, tonumber(port)
 end
-
-local function is_loopback(address) return address:find("^127%.") ~= nil or address == "::1" end
 
 -- What an exchange of the HTTP server looks like to a stream.
 local function writer(x)
@@ -71,11 +67,7 @@ local function identify(options, address, kept)
   return identity
 end
 
-local function listen(S, options, address, port, tls)
-  if not is_loopback(address) and not options.allow_remote then
-    fail("refusing to listen on %s: whoever reaches it owns the sandbox; use a loopback address or --allow-remote",
-      address)
-  end
+local function listen(S, address, port, tls)
   local listener = host.listen {
     host = address,
     port = port,
@@ -88,19 +80,21 @@ local function listen(S, options, address, port, tls)
   return listener, ("%s://%s:%d"):format(tls and "https" or "http", shown, listener:port())
 end
 
--- Writes the state to its file when it has changed, and once more at the end.
+-- Writes the state to its file: now, so that a file that cannot be written is known at once,
+-- whenever it has changed, and once more at the end. What could not be written is tried again.
 local function keep(S, path, identity)
-  local saved = S.store.revision
+  local saved
   local function save()
-    if S.store.revision == saved then return end
-    saved = S.store.revision
+    local revision = S.store.revision
+    if revision == saved then return end
     files.save(path, S, identity)
+    saved = revision
   end
   local function again()
-    save()
     host.after(SAVE_EVERY, again)
+    save()
   end
-  host.after(SAVE_EVERY, again)
+  again()
   return save
 end
 
@@ -113,16 +107,16 @@ function main.run()
   local S = instance.new { token = identity.token, seed = options.seed, ca = identity.ca }
   if kept then
     local ok, problem = S:restore(kept)
-    if not ok then fail("%s: %s", options.data, problem) end
+    if not ok then error(("%s: %s"):format(options.data, problem), 0) end
   end
   for _, path in ipairs(options.apply or {}) do files.apply(S, path) end
   local tls = identity.certificate and { certificate = identity.certificate, key = identity.key }
-  local listener, url = listen(S, options, address, port, tls)
+  local listener, url = listen(S, address, port, tls)
   local save = options.data and keep(S, options.data, identity)
   host.ready { url = url, kubeconfig = files.kubeconfig(S, url, identity.ca) }
   return function()
-    S.watches:close()
     if save then save() end
+    S.watches:close()
     listener:close(1)
   end
 end
