@@ -2,12 +2,14 @@
 -- schemas, columns, and protobuf read as the server reads it. Fails after scripts/kube builds a new
 -- release until scripts/kinds has run.
 require("spec.support.cluster").real()
-require "spec.support.sandbox_env"
+local host = require "spec.support.sandbox_env"
 local always = require "kube.sandbox.always"
 local discovery = require "kube.sandbox.discovery"
 local json = require "kube.sandbox.json"
 local kinds = require "kube.sandbox.kinds"
 local openapi = require "kube.sandbox.openapi"
+local openapi_v2 = require "kube.sandbox.openapi_v2"
+local openapi_wire = require "spec.support.openapi_wire"
 local protobuf = require "kube.sandbox.protobuf"
 local support = require "spec.support.codec"
 local version = require "kube.sandbox.version"
@@ -41,21 +43,8 @@ local function get_json(path, accept) return assert(json.decode(get(path, accept
 
 local function root_of(R) return R.group == "" and "/api/v1/" or "/apis/" .. R.api_version .. "/" end
 
--- Without prose, and with a reference that stands alone as one.
-local function plain(node)
-  if type(node) ~= "table" then return node end
-  local copy = json.is_array(node) and json.array {} or json.object {}
-  for key, value in pairs(node) do
-    if not (key == "description" and type(value) == "string") then copy[key] = plain(value) end
-  end
-  local only = copy.allOf and #copy.allOf == 1 and copy.allOf[1]
-  if only then
-    copy.allOf = nil
-    if next(copy) == nil then return only end
-    copy.allOf = json.array { only }
-  end
-  return copy
-end
+-- Lists of kinds that an option is for have the groups that were there first.
+local function is_compared(name) return not name:find("DeleteOptions$") end
 
 describe("the sandbox's kinds", function()
   setup(function()
@@ -96,21 +85,46 @@ describe("the sandbox's kinds", function()
   end)
 
   it("have the server's schemas", function()
-    local compared = 0
+    local count = 0
     for _, group in ipairs(registry:groups()) do
       for _, of in ipairs(registry:versions(group)) do
         local path = "/openapi/v3/" .. (group == "" and "api/" or "apis/" .. group .. "/") .. of
         local theirs = get_json(path).components.schemas
         for name, node in pairs(openapi.document(registry, group, of).components.schemas) do
-          -- Options of deletions and the like are listed with the kinds of all groups.
-          if theirs[name] and not name:find("DeleteOptions$") then
-            assert.is_nil(support.difference(plain(node), plain(theirs[name])), name)
-            compared = compared + 1
+          if theirs[name] and is_compared(name) then
+            assert.is_nil(support.difference(node, theirs[name]), name)
+            count = count + 1
           end
         end
       end
     end
-    assert.is_true(compared > 500)
+    assert.is_true(count > 500)
+  end)
+
+  it("have the server's schemas in the older form, too", function()
+    local accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    local theirs = openapi_wire.read(get("/openapi/v2", accept), host.yaml_decode)
+    local mine = openapi_wire.read(openapi_v2.encode(registry, "protobuf"), host.yaml_decode)
+    assert.same(theirs.info, mine.info)
+    local count = 0
+    for name, node in pairs(mine.definitions) do
+      if is_compared(name) then
+        assert.same(theirs.definitions[name], node, name)
+        count = count + 1
+      end
+    end
+    assert.is_true(count > 500)
+    for path, item in pairs(mine.paths) do
+      for method, operation in pairs(item) do
+        local other = assert(theirs.paths[path][method], path .. " " .. method)
+        assert.same(other["x-kubernetes-group-version-kind"], operation["x-kubernetes-group-version-kind"])
+      end
+    end
+  end)
+
+  it("have documents where the server has some", function()
+    local theirs = get_json("/openapi/v3").paths
+    for path in pairs(openapi.root(registry).paths) do assert.is_table(theirs[path], path) end
   end)
 
   it("have the server's columns", function()
@@ -129,7 +143,7 @@ describe("the sandbox's kinds", function()
       for _, item in ipairs(list) do
         local place = R.namespaced and "namespaces/" .. item.metadata.namespace .. "/" or ""
         local path = root_of(R) .. place .. R.plural .. "/" .. item.metadata.name
-        local bytes, document = get(path, PROTOBUF), get_json(path)
+        local document, bytes = get_json(path), get(path, PROTOBUF)
         -- What changed in between is no difference.
         if json.equal(document, get_json(path)) and bytes:sub(1, 4) == "k8s\0" then
           local mine = assert(protobuf.decode(bytes, R))

@@ -143,7 +143,9 @@ describe("/openapi/v3", function()
   local function get(target, headers) return openapi.handle(context(registry, target, headers)) end
 
   it("names a document for every group and version, to be kept until it changes", function()
-    local paths = json.decode(get("/openapi/v3").body).paths
+    local root = get("/openapi/v3")
+    assert.equal("text/plain; charset=utf-8", header(root, "content-type"))
+    local paths = json.decode(root.body).paths
     assert.is_table(paths["api/v1"])
     local url = paths["apis/ex.io/v1"].serverRelativeURL
     local response = get(url)

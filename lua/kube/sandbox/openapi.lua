@@ -93,6 +93,7 @@ local function unpack_text(known) return assert(host.gunzip(known.bytes, known.s
 -- Version 3 --------------------------------------------------------------------------------------
 
 local JSON_TYPE = { "Content-Type", "application/json" }
+local ROOT_TYPE = { "Content-Type", "text/plain; charset=utf-8" } -- what the server calls it
 
 --- The document of a group and version, or nil when it is not served.
 openapi.document = document.of
@@ -172,7 +173,7 @@ function openapi.handle(ctx)
   if path == "/openapi/v2" then return v2(ctx) end
   path = path:gsub("/$", "")
   if path == "/openapi/v3" then
-    return { status = 200, headers = { JSON_TYPE }, body = json.encode(openapi.root(ctx.S.kinds)) }
+    return { status = 200, headers = { ROOT_TYPE }, body = json.encode(openapi.root(ctx.S.kinds)) }
   end
   path = path:match("^/openapi/v3/(.+)$")
   return path and v3(ctx, path)
