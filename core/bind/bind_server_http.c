@@ -457,7 +457,8 @@ static int host_listen(lua_State *L) {
   }
   if (s->http == NULL) {
     server_free(s);
-    return luaL_error(L, "%s", err.message);
+    lua_pushstring(L, err.message);
+    return lua_error(L);  // as it is: where we were called says nothing to those who read it
   }
   s->handle = handle;
   *handle = s;

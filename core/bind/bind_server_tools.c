@@ -226,8 +226,11 @@ static int tool_directory(lua_State *L) {
   return 1;
 }
 
+// A new file, in the place of one that may be there.
 static int put(const char *path, struct mw_slice text) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  // What a crash has left there is not ours to fill: its mode may be another.
+  if (unlink(path) != 0 && errno != ENOENT) return errno;
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (fd < 0) return errno;
   int rc = 0;
   while (rc == 0 && text.n > 0) {
@@ -252,6 +255,7 @@ static int tool_write(lua_State *L) {
     lua_pushboolean(L, 1);
     return 1;
   }
+  if (n < PATH_BYTES) unlink(scratch);
   lua_pushnil(L);
   lua_pushfstring(L, "%s: %s", path, strerror(rc));
   return 2;

@@ -391,7 +391,11 @@ static int read_document(struct reader *r, int idx, int *count) {
 // yaml_decode(text): an array of its documents, without the empty ones; or nil and what is wrong.
 static int yaml_decode(lua_State *L) {
   struct mw_slice text = mw_bind_slice(L, 1);
-  luaL_argcheck(L, text.n <= TEXT_MAX, 1, "the text is too long");
+  if (text.n > TEXT_MAX) {
+    lua_pushnil(L);
+    lua_pushfstring(L, "yaml: more than %d bytes", TEXT_MAX);
+    return 2;
+  }
   lua_settop(L, 1);
   struct reader *r = push_reader(L, text);
   lua_pushnil(L);

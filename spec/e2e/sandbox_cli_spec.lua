@@ -176,8 +176,8 @@ describe("moonwatch sandbox", function()
     assert.truthy(url:find("^https://127%.0%.0%.2:%d+$"))
     assert.truthy(read(path):find(url, 1, true))
     assert.equal(200, status_of(client_of(path), "/version"))
-    refused(1, "^moonwatch: the sandbox did not start: .*Address already in use", "sandbox", "--listen",
-      url:match("//(.*)$"))
+    refused(1, "^moonwatch: the sandbox did not start: cannot listen on 127%.0%.0%.2 port %d+: Address already in use",
+      "sandbox", "--listen", url:match("//(.*)$"))
     stop(proc)
     assert.is_true(is_there(path))
   end)

@@ -1,5 +1,6 @@
 -- The tools of kube._server that need no server.
 local host = require "spec.support.sandbox_env"
+local uv = require "luv"
 
 describe("the sandbox's tools", function()
   it("make random bytes", function()
@@ -49,6 +50,26 @@ describe("the sandbox's tools", function()
     assert.equal(text, pipe:read("*a"))
     pipe:close()
     os.remove(name)
+  end)
+
+  it("write a file for its owner alone, in the place of what was there, and leave nothing when they cannot", function()
+    local path = os.tmpname()
+    for _, name in ipairs { path, path .. ".new" } do
+      assert(io.open(name, "w")):close()
+      assert(uv.fs_chmod(name, tonumber("644", 8)))
+    end
+    assert.is_true(host.write(path, "kept"))
+    local file = assert(io.open(path))
+    assert.equal("kept", file:read("*a"))
+    file:close()
+    assert.equal(tonumber("600", 8), uv.fs_stat(path).mode % 512)
+    assert.is_nil(uv.fs_stat(path .. ".new"))
+    os.remove(path)
+    assert(uv.fs_mkdir(path, tonumber("700", 8)))
+    assert.same({ nil, path .. ": Is a directory" }, { host.write(path, "lost") })
+    assert.is_nil(uv.fs_stat(path .. ".new"))
+    assert(uv.fs_rmdir(path))
+    assert.same({ nil, "/no-such-directory/x: No such file or directory" }, { host.write("/no-such-directory/x", "") })
   end)
 
   it("unpack what was packed, and nothing that is damaged or too large", function()

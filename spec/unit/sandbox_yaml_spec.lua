@@ -62,6 +62,10 @@ describe("yaml_decode", function()
     assert.equal("yaml: document contains excessive aliasing", problem(table.concat(bomb, "\n")))
   end)
 
+  it("refuses a text that is too long", function()
+    assert.equal("yaml: more than 33554432 bytes", problem(("#"):rep(2 ^ 25 + 1)))
+  end)
+
   it("refuses keys that are there twice, and names the line", function()
     assert.equal('yaml: unmarshal errors:\n  line 4: key "x" already set in map',
       problem "a:\n  x: 1\n  z: 2\n  x: 3\n")
