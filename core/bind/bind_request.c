@@ -111,10 +111,10 @@ static int call_send(lua_State *L) {
   };
   struct mw_task *t = mw_task_check(L, mw_bind_opt_string(L, 3, "what", "a request"));
   if (t == NULL) return 2;
-  const struct mw_runtime *runtime = mw_host_runtime(mw_generation_host(mw_generation_of(L)));
+  struct mw_rest_pool *pool = mw_host_requests(mw_generation_host(mw_generation_of(L)));
   c->refs++;
   c->task = t;
-  c->rest = mw_rest_start(runtime, endpoint, &options, on_result, c);
+  c->rest = mw_rest_start(pool, endpoint, &options, on_result, c);
   return mw_task_await(L, t, on_cancel, c);
 }
 

@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two hold a request: whoever began it, until it is told or cancels, and the transfer, until its
 // end was told or it was cancelled. Posts run in their order, so a cancellation finds a transfer
-// that has begun.
+// that has begun. While a request waits for its turn there is no transfer.
 #include "client/rest.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
+
+static const double never = 1e9;  // seconds
+
+struct mw_rest_pool {
+  struct mw_runtime runtime;
+  unsigned running;
+  struct mw_rest *first, *last;  // those that wait
+};
 
 struct mw_rest {
   atomic_uint refs;
   struct mw_runtime runtime;
+  // Script thread.
+  struct mw_rest_pool *pool;  // that counts it, or in whose line it waits; NULL: neither
+  struct mw_rest *prev, *next;
+  struct mw_timer *patience;  // running: it waits
+  uint64_t ends;              // 0: never
   struct mw_endpoint *endpoint;
   struct mw_request_options options;  // its strings are ours
   mw_rest_cb cb;                      // script thread; NULL: cancelled
@@ -69,9 +84,25 @@ static void unref(struct mw_rest *r) {
   mw_live_add(MW_LIVE_CALL, -1);
 }
 
-// On the script thread; the transfer's reference comes along.
+static void begin(void *arg);
+
+// On the script thread.
+
+static void begin_next(struct mw_rest_pool *p);
+
+// It is under way no more.
+static void leave(struct mw_rest *r) {
+  struct mw_rest_pool *p = r->pool;
+  r->pool = NULL;
+  if (p == NULL) return;
+  p->running--;
+  begin_next(p);
+}
+
+// The transfer's reference comes along.
 static void tell(void *arg) {
   struct mw_rest *r = arg;
+  leave(r);
   mw_rest_cb cb = r->cb;
   r->cb = NULL;
   if (cb != NULL) {
@@ -79,6 +110,51 @@ static void tell(void *arg) {
     unref(r);
   }
   unref(r);
+}
+
+static void set_off(struct mw_rest *r) {
+  r->pool->running++;
+  if (r->ends != 0) {
+    double left = ((double)r->ends - (double)mw_clock_now()) / 1e9;
+    r->options.timeout = left > 1e-3 ? left : 1e-3;
+  }
+  mw_loop_post(r->runtime.ingest, begin, ref(r));
+}
+
+static void leave_line(struct mw_rest *r) {
+  struct mw_rest_pool *p = r->pool;
+  *(r->prev != NULL ? &r->prev->next : &p->first) = r->next;
+  *(r->next != NULL ? &r->next->prev : &p->last) = r->prev;
+  mw_timer_cancel(&r->patience);
+}
+
+static void begin_next(struct mw_rest_pool *p) {
+  struct mw_rest *r = p->first;
+  if (r == NULL || p->running >= MW_REST_RUNNING_MAX) return;
+  leave_line(r);
+  set_off(r);
+}
+
+static void on_waited(void *arg) {
+  struct mw_rest *r = arg;
+  r->patience = NULL;
+  leave_line(r);
+  r->pool = NULL;
+  mw_err_set(&r->result.err, MW_ETIMEOUT,
+             "%s: %s %.200s: its turn did not come in time, behind %d others",
+             mw_endpoint_config(r->endpoint)->server, r->options.method, r->options.path,
+             MW_REST_RUNNING_MAX);
+  mw_loop_post(r->runtime.script, tell, ref(r));
+}
+
+static void join_line(struct mw_rest *r) {
+  struct mw_rest_pool *p = r->pool;
+  r->prev = p->last;
+  *(p->last != NULL ? &p->last->next : &p->first) = r;
+  p->last = r;
+  // Without a timeout it waits as long as it takes; the timer is what tells that it waits.
+  double seconds = r->ends != 0 ? r->options.timeout : never;
+  r->patience = mw_timer_start(r->runtime.script, seconds, on_waited, r);
 }
 
 // On the ingest thread.
@@ -134,19 +210,36 @@ static void cancel(void *arg) {
 
 // For the thread that began it.
 
-struct mw_rest *mw_rest_start(const struct mw_runtime *runtime, struct mw_endpoint *endpoint,
+struct mw_rest_pool *mw_rest_pool_new(const struct mw_runtime *runtime) {
+  struct mw_rest_pool *p = mw_xcalloc(1, sizeof *p);
+  p->runtime = *runtime;
+  return p;
+}
+
+void mw_rest_pool_free(struct mw_rest_pool *p) {
+  assert(p->running == 0 && p->first == NULL);
+  mw_free(p);
+}
+
+struct mw_rest *mw_rest_start(struct mw_rest_pool *pool, struct mw_endpoint *endpoint,
                               const struct mw_request_options *options, mw_rest_cb cb, void *ctx) {
   struct mw_rest *r = mw_xcalloc(1, sizeof *r);
   mw_live_add(MW_LIVE_CALL, 1);
   atomic_init(&r->refs, 1);
-  r->runtime = *runtime;
+  r->runtime = pool->runtime;
+  r->pool = pool;
   r->endpoint = mw_endpoint_ref(endpoint);
   r->cb = cb;
   r->ctx = ctx;
   copy_options(r, options);
   mw_buf_init(&r->result.head, MW_HTTP_HEAD_MAX);
   mw_buf_init(&r->result.body, MW_REST_BODY_MAX);
-  mw_loop_post(runtime->ingest, begin, ref(r));
+  if (options->timeout > 0) r->ends = mw_clock_now() + (uint64_t)(options->timeout * 1e9);
+  if (pool->running < MW_REST_RUNNING_MAX) {
+    set_off(r);
+  } else {
+    join_line(r);
+  }
   return r;
 }
 
@@ -155,5 +248,11 @@ void mw_rest_cancel(struct mw_rest **rest) {
   *rest = NULL;
   if (r == NULL) return;
   r->cb = NULL;
+  if (r->patience != NULL) {
+    leave_line(r);
+    unref(r);
+    return;
+  }
+  leave(r);
   mw_loop_post(r->runtime.ingest, cancel, r);  // with our reference
 }

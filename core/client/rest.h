@@ -13,9 +13,16 @@
 #include "transport/http.h"
 #include "transport/runtime.h"
 
-enum { MW_REST_BODY_MAX = 64 * 1024 * 1024 };
+enum { MW_REST_BODY_MAX = 64 * 1024 * 1024, MW_REST_RUNNING_MAX = 64 };
 
 struct mw_rest;
+
+// The requests of one host. MW_REST_RUNNING_MAX of them are under way at once; others wait for
+// their turn in the order in which they were begun, which is part of their time.
+struct mw_rest_pool;
+struct mw_rest_pool *mw_rest_pool_new(const struct mw_runtime *runtime);
+// Every request was told or cancelled.
+void mw_rest_pool_free(struct mw_rest_pool *p);
 
 struct mw_rest_result {
   struct mw_err err;   // code 0: an answer arrived whole, whatever its status
@@ -30,7 +37,7 @@ typedef void (*mw_rest_cb)(void *ctx, struct mw_rest_result *result);
 
 // Begins a request. The options are copied; any_status and keep_head of them are set here. Takes
 // its own reference of the endpoint.
-struct mw_rest *mw_rest_start(const struct mw_runtime *runtime, struct mw_endpoint *endpoint,
+struct mw_rest *mw_rest_start(struct mw_rest_pool *pool, struct mw_endpoint *endpoint,
                               const struct mw_request_options *options, mw_rest_cb cb, void *ctx);
 // Ends the transfer, soon, and calls nobody. Sets *r to NULL; a NULL *r is fine.
 void mw_rest_cancel(struct mw_rest **r);

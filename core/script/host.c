@@ -28,6 +28,7 @@ struct mw_host {
   struct mw_loop *script, *ingest;
   struct mw_runtime runtime;
   struct mw_factory *factory;
+  struct mw_rest_pool *requests;
   struct mw_endpoint *endpoint;  // NULL until asked for
   struct mw_generation *generation;
   struct mw_progress *progress;
@@ -210,9 +211,11 @@ int mw_host_run(const struct mw_host_config *config) {
   }
   mw_loop_call(h->ingest, ingest_open, h);
   h->factory = mw_factory_new(&h->runtime);
+  h->requests = mw_rest_pool_new(&h->runtime);
   h->progress = mw_progress_new(h->script, h->factory);
   run(h);
   mw_factory_free(h->factory);
+  mw_rest_pool_free(h->requests);
   settle(h);
   if (h->endpoint != NULL) mw_endpoint_unref(h->endpoint);
   mw_loop_call(h->ingest, ingest_close, h);
@@ -232,7 +235,9 @@ struct mw_loop *mw_host_loop(struct mw_host *h) {
   return h->script;
 }
 
-const struct mw_runtime *mw_host_runtime(struct mw_host *h) { return &h->runtime; }
+struct mw_rest_pool *mw_host_requests(struct mw_host *h) {
+  return h->requests;
+}
 
 const char *mw_host_namespace(struct mw_host *h) {
   return h->config->ns != NULL ? h->config->ns : "";

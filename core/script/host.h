@@ -6,11 +6,11 @@
 
 #include "base/err.h"
 #include "cache/factory.h"
+#include "client/rest.h"
 #include "script/generation.h"
 #include "transport/http.h"
 #include "transport/kubeconfig.h"
 #include "transport/loop.h"
-#include "transport/runtime.h"
 
 struct mw_host;
 
@@ -43,7 +43,7 @@ int mw_host_check_leaks(int code);
 // For the bindings.
 struct mw_factory *mw_host_factory(struct mw_host *h);
 struct mw_loop *mw_host_loop(struct mw_host *h);
-const struct mw_runtime *mw_host_runtime(struct mw_host *h);
+struct mw_rest_pool *mw_host_requests(struct mw_host *h);
 const char *mw_host_namespace(struct mw_host *h);  // "" when not given
 // The default endpoint, loaded on first use: +1, or NULL and err.
 struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err);

@@ -176,13 +176,15 @@ describe("a request", function()
     local server = serve(function(request)
       return { body = ("0123456789abcdef"):rep(tonumber(request.query.mib) * 65536), headers = { ["X-Kind"] = "text" } }
     end)
-    run(server, [[
-      local r = kube.request { path = "/", query = { mib = 20 } }
-      same({ 20 * 1048576, "0123456789abcdef" }, { #r.body, r.body:sub(-16) })
-      local err = failure(kube.request, { path = "/", query = { mib = 65 } })
+    local proc = rig.start(server, prelude .. [[
+      local r = kube.request { path = "/", query = { mib = 8 } }
+      same({ 8 * 1048576, "0123456789abcdef" }, { #r.body, r.body:sub(-16) })
+      local err = failure(kube.request, { path = "/", query = { mib = 65 }, timeout = 60 })
       same({ "limit", 200 }, { err.code, err.status })
       assert(err.message:find("the answer has more than 65536 KiB of body", 1, true), err.message)
     ]])
+    proc:ends_within(60) -- the sanitizers take their time
+    rig.finish(proc)
   end)
 
   it("waits beside fifty others and an informer, and each gets its own answer", function()
@@ -219,6 +221,41 @@ describe("a request", function()
     proc:wait_line("^handled\ta$")
     proc:wait_line("^done$")
     rig.stop(proc)
+  end)
+
+  it("waits for its turn behind sixty-four others, in order, and not beyond its time", function()
+    local server = serve(function() return { chunks = {}, open = true } end)
+    local proc = rig.start(server, prelude .. [[
+      local done = 0
+      for i = 1, 70 do
+        kube.background("r", function()
+          kube.request { path = "/" .. i }
+          done = done + 1
+        end)
+      end
+      local _, err = kube.try_request { path = "/late", timeout = 0.1 }
+      same("timeout", err.code)
+      assert(err.message:find("GET /late: its turn did not come in time, behind 64 others$"), err.message)
+      local gone = kube.background("gone", kube.request, { path = "/gone" })
+      gone:cancel()
+      print("full")
+      eventually(function() return done == 70 end)
+    ]])
+    proc:wait_line("^full$")
+    pump(server, function() return #server.streams >= 64 end)
+    assert.are.equal(64, #server.streams)
+    for i = 1, 3 do server.streams[i]:finish() end
+    pump(server, function() return #server.streams >= 67 end)
+    local later = {}
+    for i = 65, 67 do later[server.streams[i].request.path] = true end
+    assert.are.same({ ["/65"] = true, ["/66"] = true, ["/67"] = true }, later)
+    pump(server, function()
+      for _, stream in ipairs(server.streams) do stream:finish() end
+      return #server.streams == 70
+    end)
+    for _, stream in ipairs(server.streams) do stream:finish() end
+    rig.finish(proc)
+    assert.are.equal(70, #server.requests)
   end)
 
   it("awaits inside coroutines", function()
