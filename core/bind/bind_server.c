@@ -152,6 +152,10 @@ static int load_server(lua_State *L) {
 }
 
 void mw_bind_server_open(struct lua_State *L) {
+  // The server's modules use the FFI. Loaded after the codec it would forget the codec's types.
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ffi");
+  lua_call(L, 1, 0);
   mw_codec_open(L);
   mw_bind_preload(L, "kube._server", load_server);
 }
