@@ -7,6 +7,7 @@
 -- As in the worker (core/script/worker.h), the compiler is off.
 jit.off()
 
+require "ffi" -- a later one would forget the types that the codec has by then
 local build = os.getenv("MOONWATCH_BUILD") or "build"
 local library = build .. "/libmoonwatch_unit.so"
 local data = "lua/kube/sandbox/data/"

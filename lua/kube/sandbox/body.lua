@@ -7,6 +7,7 @@ local protobuf = require "kube.sandbox.protobuf"
 local shape = require "kube.sandbox.shape"
 local status = require "kube.sandbox.status"
 local strict = require "kube.sandbox.validate.strict"
+local values = require "kube.sandbox.validate.value"
 
 local body = {}
 
@@ -31,6 +32,9 @@ local function unrecognized(kind, why, text)
 end
 
 local GO_NAMES = { boolean = "bool", number = "number", string = "string", table = "array" }
+
+-- Kinds of values as Go's decoder names them.
+local JSON_KINDS = { boolean = "bool", integer = "number" }
 
 local function decode_json(text, kind)
   local document = json.decode(text)
@@ -79,8 +83,20 @@ end
 -- The internal package that Go names when it refuses to convert between kinds.
 local function go_group(R) return R.group == "" and "core" or R.group:match("^[^.]+") end
 
-local function check_builtin(ctx, R, document)
-  local kind, version = document.kind or R.kind, document.apiVersion or R.api_version
+-- A text that says what the document is; nil when it is not there or empty.
+local function type_text(R, document, name, text)
+  local value = document[name]
+  if value == nil or value == json.null or value == "" then return nil end
+  if type(value) == "string" then return value end
+  local kind = values.kind(value)
+  local why = ("couldn't get version/kind; json parse error: json: cannot unmarshal %s into Go struct field .%s of "
+    .. "type string"):format(JSON_KINDS[kind] or kind, name)
+  error(unrecognized(R.kind, why, text or json.encode(document)))
+end
+
+local function check_builtin(ctx, R, document, text)
+  local version = type_text(R, document, "apiVersion", text) or R.api_version
+  local kind = type_text(R, document, "kind", text) or R.kind
   if kind == R.kind and version == R.api_version then return end
   local known = ctx.S.kinds:by_kind(version, kind)
   local why
@@ -114,9 +130,9 @@ end
 function body.object(ctx, R, field_validation)
   local document, text = body.decode(ctx, R, R.kind)
   if R.builtin then
-    check_builtin(ctx, R, document)
+    check_builtin(ctx, R, document, text)
   else
-    if (document.kind or "") == "" then
+    if type(document.kind) ~= "string" or document.kind == "" then
       text = text or json.encode(document)
       error(unrecognized(R.kind, "Object 'Kind' is missing in '" .. text .. "'", text))
     end

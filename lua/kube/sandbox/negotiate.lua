@@ -89,7 +89,7 @@ end
 function negotiate.check(ctx)
   if ctx.representation then return ctx.representation end
   check_router(ctx)
-  local found = choose(ctx)
+  local found = choose(ctx, ctx.R == nil) -- only objects and lists of them can look otherwise
   local accepted = not found and TYPES or ctx.info.verb == "watch" and found.format ~= "json" and STREAM_TYPES
   if accepted then error(status.not_acceptable("only the following media types are accepted: " .. accepted)) end
   ctx.representation = found

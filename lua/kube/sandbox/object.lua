@@ -1,6 +1,7 @@
 -- One stored object: where it is, how it is read, and the checks that every write shares.
 local json = require "kube.sandbox.json"
 local status = require "kube.sandbox.status"
+local utf8 = require "kube.sandbox.utf8"
 
 local object = {}
 
@@ -67,7 +68,7 @@ end
 function object.manager(ctx, options)
   if options.field_manager ~= "" then return options.field_manager end
   local agent = (ctx.request.header("user-agent") or ""):match("^([^/]*)")
-  return agent ~= "" and agent or "unknown"
+  return agent ~= "" and utf8.valid(agent) or "unknown"
 end
 
 return object

@@ -84,7 +84,7 @@ local CELLS = {
 }
 
 local function custom_cells(columns, paths, document, now)
-  local cells = json.array { document.metadata.name }
+  local cells = json.array { document.metadata.name or "" }
   for i, steps in ipairs(paths) do
     local value = jsonpath.first(steps, document)
     local cell
@@ -107,7 +107,7 @@ local function cells_of(R, columns, paths, document, now)
     end
     return json.array(cells)
   end
-  return json.array { document.metadata.name, document.metadata.creationTimestamp or json.null }
+  return json.array { document.metadata.name or "", document.metadata.creationTimestamp or json.null }
 end
 
 -- What a row carries of its object: nothing, its metadata or all of it.

@@ -100,6 +100,11 @@ local function beginning(old, new, options)
   return all
 end
 
+-- Documents that do not fit their schema cannot be compared; other errors are this module's own.
+local function check_misfit(problem)
+  if type(problem) ~= "string" or not problem:find("^element %d+: ") then error(problem, 0) end
+end
+
 --- managedFields of `new` after a create (`old` is nil), update or patch; nil for none. An object
 --- that has no managers gets none by an update.
 function managed.update(old, new, options)
@@ -108,16 +113,16 @@ function managed.update(old, new, options)
   local live = old and without_managers(old) or skeleton.of(options.schema)
   local ok, result = pcall(record, live, without_managers(new), all, options.manager, atom.of(options.schema), options)
   if ok then return managers.encode(result) end
-  -- Documents that do not fit their schema have no managers; other errors are this module's own.
-  if type(result) == "string" and result:find("^element %d+: ") then return nil end
-  error(result, 0)
+  check_misfit(result)
+  return nil
 end
 
 -- The type that a configuration says it has: /v1, Kind=ConfigMap.
 local function type_of(config)
-  local version = json.get(config, "apiVersion") or ""
+  local version, kind = json.get(config, "apiVersion"), json.get(config, "kind")
+  if type(version) ~= "string" then version = "" end
   if not version:find("/", 1, true) then version = "/" .. version end
-  return ("%s, Kind=%s"):format(version, json.get(config, "kind") or "")
+  return ("%s, Kind=%s"):format(version, type(kind) == "string" and kind or "")
 end
 
 local function subject(config)
@@ -204,7 +209,12 @@ function managed.apply(live, config, options)
       ("failed to create typed patch object (%s): %s"):format(subject(config), misfit))
   end
   live = live and without_managers(live) or skeleton.of(options.schema)
-  local document, result = run(live, config, all, self, options)
+  local ok, document, result = pcall(run, live, config, all, self, options)
+  if not ok then
+    check_misfit(document)
+    return refuse("unclassified",
+      ("failed to create typed live object (%s): %s"):format(subject(live), check(live, self) or document))
+  end
   if not document then return nil, conflict.refusal(result) end
   return with_managers(last_applied.refresh(document, config, options), result)
 end

@@ -78,6 +78,8 @@ local function process(self, name)
   if not document then return withdraw(self, name) end
   local now = self.S.clock:stamp()
   if document.metadata.deletionTimestamp then
+    -- Its objects are gone; what still holds it is somebody else's finalizer.
+    if not client.has(document.metadata.finalizers, crd_status.FINALIZER) then return withdraw(self, name) end
     if crd_status.is_established(document) then serve(self, document) end
     return finish(self, document)
   end

@@ -343,8 +343,8 @@ end
 --- but for the name, which follows from the spec.
 function definition.validate(document, old)
   local errors = {}
-  local spec = document.spec or json.object {}
-  local versions, given = spec.versions or json.array {}, spec.names or json.object {}
+  local spec = json.get(document, "spec") or json.object {}
+  local versions, given = json.get(spec, "versions") or json.array {}, json.get(spec, "names") or json.object {}
   local wanted = text(given.plural) .. "." .. text(spec.group)
   if not old and json.get(document, "metadata", "name") ~= wanted then
     add(errors, field.invalid("metadata.name", json.get(document, "metadata", "name") or "",

@@ -99,6 +99,28 @@ local own_readers = {
   end,
 }
 
+-- Schemas in schemas: their types read themselves and know nothing of the fields around them, nor
+-- mind those that they do not know.
+local SCHEMAS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+local SCHEMA = json.object { ["$ref"] = SCHEMAS }
+
+local function read_schema(state, value, at)
+  local quiet = setmetatable({ unknown = function() end }, { __index = state })
+  return read(quiet, SCHEMA, value, { path = at.path, names = "", struct = "" })
+end
+
+own_readers[SCHEMAS .. "OrArray"] = function(state, value, at)
+  if json.is_object(value) then return read_schema(state, value, at) end
+  return json.is_array(value) and value or nil
+end
+
+own_readers[SCHEMAS .. "OrBool"] = function(state, value, at)
+  if type(value) == "boolean" then return value end
+  if json.is_object(value) then return read_schema(state, value, at) end
+  state:refuse(at.path, "boolean or JSON schema expected", true)
+  return value
+end
+
 local function is_free(node) return node.properties == nil and node.additionalProperties == nil end
 
 -- Copies on the first change.
