@@ -23,7 +23,7 @@
 #include "script/call.h"
 #include "script/ref.h"
 
-enum { INFO_MAX = 16 };
+enum { INFO_MAX = 16, FAILURE_PART = (MW_ERR_MESSAGE_MAX - 8) / 2 };
 
 static const double ready_seconds = 60;
 static const double stop_seconds = 5;  // for a program that did not get ready in time
@@ -183,15 +183,25 @@ static int open_and_run(lua_State *L) {
   return 0;
 }
 
+// What is too long loses its middle: a message begins with where and ends with why.
+static void put_failure(struct mw_worker *w, const char *text, size_t n) {
+  if (n < sizeof w->failure) {
+    snprintf(w->failure, sizeof w->failure, "%.*s", (int)n, text);
+  } else {
+    snprintf(w->failure, sizeof w->failure, "%.*s ... %.*s", FAILURE_PART, text, FAILURE_PART,
+             text + n - FAILURE_PART);
+  }
+}
+
 // The program did not start, for the reason in `text`. Where it happened is for us; what is wrong
 // is for the person who started it.
 static void fail(struct mw_worker *w, const char *text) {
   const char *end = strstr(text, "\nstack traceback:");
-  int n = (int)(end != NULL ? (size_t)(end - text) : strlen(text));
+  size_t n = end != NULL ? (size_t)(end - text) : strlen(text);
   pthread_mutex_lock(&w->lock);
   bool starting = w->phase == STARTING;
   if (starting) {
-    snprintf(w->failure, sizeof w->failure, "%.*s", n, text);
+    put_failure(w, text, n);
     w->phase = FAILED;
     pthread_cond_broadcast(&w->changed);
   }

@@ -70,6 +70,9 @@ describe("a worker", function()
     local none, message = start { fail = "there is no such thing" }
     assert.is_nil(none)
     assert.equal("there is no such thing", message)
+    none, message = start { fail = "where" .. ("."):rep(1000) .. "why" }
+    assert.is_nil(none)
+    assert.truthy(#message < 512 and message:find("^where.* %.%.%. .*why$"), message)
     none, message = start({}, { module = "spec.support.no_such_program" })
     assert.is_nil(none)
     assert.truthy(message:find("module 'spec.support.no_such_program' not found", 1, true))
