@@ -17,11 +17,9 @@
 #include "script/host.h"
 #include "script/worker.h"
 
-enum { SANDBOX_OPTIONS_MAX = 8, PATH_BYTES = 4096, EXIT_SECOND_SIGNAL = 130 };
+enum { SANDBOX_OPTIONS_MAX = 8, PATH_BYTES = 4096 };
 
-// Some senders send a signal twice, to the process and to its group; that counts as once.
-static const uint64_t same_signal = 100000000;  // nanoseconds
-static uint64_t signalled_at;
+static uint64_t signalled_at;  // written while signals are blocked
 
 // What lua/kube/sandbox/main.lua finds in host.options; `out` has room for SANDBOX_OPTIONS_MAX.
 static size_t sandbox_options(const struct mw_options *o, struct mw_worker_option *out) {
@@ -109,7 +107,7 @@ static int write_private(const char *path, const char *text, char name[PATH_BYTE
 
 static void on_second_signal(int number) {
   (void)number;
-  if (mw_clock_now() - signalled_at > same_signal) _exit(EXIT_SECOND_SIGNAL);
+  if (mw_clock_now() - signalled_at > MW_SAME_SIGNAL) _exit(MW_EXIT_SIGNAL);
 }
 
 // Blocks the signals that mean the end, for sigwait to take; not one that we were started to

@@ -17,11 +17,9 @@
 #include "base/log.h"
 #include "script/progress.h"
 
-enum { EXIT_SECOND_SIGNAL = 130, SIGNALS = 2, SETTLE_TURNS = 200, SETTLE_MS = 10 };
+enum { SIGNALS = 2, SETTLE_TURNS = 200, SETTLE_MS = 10 };
 
 static const double default_grace = 10;
-// Some send one request to stop twice at once (timeout(1), to the process and to its group).
-static const uint64_t same_signal = 100000000;  // nanoseconds
 
 struct mw_host {
   const struct mw_host_config *config;
@@ -120,7 +118,7 @@ static void on_signal(uv_signal_t *handle, int number) {
   struct mw_host *h = handle->data;
   uint64_t now = mw_clock_now();
   if (h->signalled_at != 0) {
-    if (now - h->signalled_at > same_signal) _exit(EXIT_SECOND_SIGNAL);
+    if (now - h->signalled_at > MW_SAME_SIGNAL) _exit(MW_EXIT_SIGNAL);
     return;
   }
   h->signalled_at = now;

@@ -24,14 +24,19 @@ struct mw_host_config {
   double grace;  // seconds for tasks to end at shutdown, 0: 10
 };
 
-// Exit codes of `moonwatch run`.
+// Exit codes.
 enum {
   MW_EXIT_OK = 0,
-  MW_EXIT_SCRIPT = 1,  // the script failed to load, or its main task failed
-  MW_EXIT_USAGE = 2,   // wrong arguments
-  MW_EXIT_CONFIG = 3,  // no usable kubeconfig
-  MW_EXIT_LEAK = 70,   // MOONWATCH_LEAK_CHECK found something alive at exit
+  MW_EXIT_SCRIPT = 1,    // the script or the sandbox failed to start, or failed
+  MW_EXIT_USAGE = 2,     // wrong arguments
+  MW_EXIT_CONFIG = 3,    // no usable kubeconfig
+  MW_EXIT_LEAK = 70,     // MOONWATCH_LEAK_CHECK found something alive at exit
+  MW_EXIT_SIGNAL = 130,  // a second signal
 };
+
+// Some send one request to stop twice at once (timeout(1), to the process and to its group): a
+// second signal that comes within so many nanoseconds is the first.
+enum { MW_SAME_SIGNAL = 100000000 };
 
 // Runs a script until it ends, fails, or SIGINT/SIGTERM; returns the exit code. A second signal
 // ends the process at once.
