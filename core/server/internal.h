@@ -117,7 +117,6 @@ struct mw_exchange {
 extern const llhttp_settings_t mw_request_settings;
 
 // request.c
-struct mw_exchange *mw_exchange_new(struct mw_conn *c);
 void mw_exchange_free(struct mw_exchange *x);
 // Reads on over the head. False when a header is folded, which llhttp 8 lets pass.
 bool mw_conn_scan_head(struct mw_conn *c, const char *p, size_t n);

@@ -16,7 +16,7 @@ static int refuse(llhttp_t *parser, unsigned status) {
   return HPE_USER;
 }
 
-struct mw_exchange *mw_exchange_new(struct mw_conn *c) {
+static struct mw_exchange *exchange_new(struct mw_conn *c) {
   struct mw_exchange *x = mw_xcalloc(1, sizeof *x);
   x->conn = c;
   mw_buf_init(&x->head, c->server->config.header_max);
@@ -37,7 +37,7 @@ void mw_exchange_free(struct mw_exchange *x) {
 static int on_message_begin(llhttp_t *parser) {
   struct mw_conn *c = conn_of(parser);
   mw_exchange_free(c->exchange);
-  c->exchange = mw_exchange_new(c);
+  c->exchange = exchange_new(c);
   c->phase = MW_CONN_HEAD;
   mw_conn_deadline(c, c->server->config.header_seconds);
   return 0;
