@@ -100,6 +100,7 @@ return {
   { name = "a definition goes with its objects, which may hold it up", run = function(p)
     local w = samples.widgets(p)
     local path = definitions .. "/" .. w.plural .. "." .. w.group
+    p:release(w.path(p:name "a"))
     p:setup("POST", w.list, w.object(p:name "a", nil, { finalizers = { "example.com/f" } }))
     p:setup("POST", w.list, w.object(p:name "b"))
     p:delete(path, nil, { pick = function(v)

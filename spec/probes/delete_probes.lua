@@ -114,6 +114,7 @@ return {
     p:delete(p:path("/apis/apps/v1", "deployments", p:name "de"))
     p:setup("POST", p:path("/apis/coordination.k8s.io/v1", "leases"), { metadata = { name = p:name "le" } })
     p:delete(p:path("/apis/coordination.k8s.io/v1", "leases", p:name "le"))
+    p:release(p:core("persistentvolumeclaims", p:name "pv"))
     p:setup("POST", p:core "persistentvolumeclaims", { metadata = { name = p:name "pv" }, spec = {
       accessModes = { "ReadWriteOnce" }, resources = { requests = { storage = "1Gi" } } } })
     p:delete(p:core("persistentvolumeclaims", p:name "pv"))

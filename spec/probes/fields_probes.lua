@@ -42,6 +42,7 @@ return {
     p:patch("merge", w.path(p:name "a") .. "?fieldValidation=Warn", { spec = { foo = 1 } })
     p:patch("apply", w.path(p:name "a") .. "?fieldManager=mm&fieldValidation=Strict",
       { apiVersion = w.version, kind = w.kind, metadata = { name = p:name "a" }, spec = { foo = 1 } })
+    p:release(w.path(p:name "f"))
     p:post(w.list, w.object(p:name "f", nil, { finalizers = { "nodomain" } }))
   end },
   { name = "warnings of built-in kinds", run = function(p)

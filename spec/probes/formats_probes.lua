@@ -16,6 +16,7 @@ end
 local function table_of(path, object)
   return function(p)
     local full = path(p)
+    p:release(full .. "/" .. p:name "a")
     p:setup("POST", full, object(p, p:name "a"))
     p:get(full .. "?fieldSelector=metadata.name%3D" .. p:name "a", { accept = as_table })
   end

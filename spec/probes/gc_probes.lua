@@ -94,10 +94,9 @@ return {
   { name = "custom resources own and are owned", run = function(p)
     local w = samples.widgets(p)
     local owner = p:setup("POST", w.list, w.object(p:name "owner")).json
-    -- The collector looks for new kinds every few seconds only.
     p:setup("POST", p:core "configmaps", config(p:name "dependent", { ownerReferences = {
       samples.owner(w.kind, owner, { controller = true }) } }))
     p:setup("DELETE", w.path(p:name "owner"))
-    p:poll(p:core("configmaps", p:name "dependent"), gone, { seconds = 60 })
+    p:poll(p:core("configmaps", p:name "dependent"), gone)
   end },
 }

@@ -157,6 +157,7 @@ return {
   { name = "budgets, claims, quotas and ingresses", run = function(p)
     p:post(p:path("/apis/policy/v1", "poddisruptionbudgets"), { metadata = { name = p:name "a" },
       spec = { maxUnavailable = "50%", selector = { matchLabels = { a = "b" } } } })
+    p:release(p:core("persistentvolumeclaims", p:name "b"))
     p:post(p:core "persistentvolumeclaims", { metadata = { name = p:name "b" }, spec = {
       accessModes = { "ReadWriteOnce" }, resources = { requests = { storage = "1Gi" } } } })
     p:post(p:core "persistentvolumeclaims", { metadata = { name = p:name "c" }, spec = json.object {} })

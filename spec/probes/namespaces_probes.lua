@@ -54,6 +54,7 @@ return {
   { name = "nothing is made in a namespace that ends", run = function(p)
     make(p, "a")
     local path = base .. "/" .. p:name "a"
+    p:release(path .. "/configmaps/" .. p:name "c")
     p:setup("POST", path .. "/configmaps", samples.config(p:name "c", { finalizers = { "example.com/f" } }))
     local deleted = p:delete(path, nil, { pick = function(v)
       return json.object { kind = v.kind, phase = json.get(v, "status", "phase"), spec = v.spec,

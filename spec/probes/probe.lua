@@ -168,12 +168,12 @@ function Probe:setup(method, path, body)
 end
 
 --- Repeats a GET until done(answer), and notes only the last answer. Raises when that takes longer
---- than options.seconds, or the target's patience.
+--- than the target's patience.
 function Probe:poll(path, done, options)
   options = options or {}
   local answer
   local quiet = { quiet = "unseen", accept = options.accept }
-  local seconds = math.min(options.seconds or 20, self.target.patience)
+  local seconds = self.target.patience
   local stop = os.time() + seconds
   while true do
     answer = self:get(path, quiet)
@@ -278,6 +278,13 @@ end
 
 --- Calls fn when the probe is over.
 function Probe:later(fn) table.insert(self._later, fn) end
+
+--- Takes the finalizers off an object when the probe is over, so that its namespace can go.
+function Probe:release(path)
+  self:later(function()
+    self:patch("merge", path, { metadata = { finalizers = json.null } }, { quiet = "unseen" })
+  end)
+end
 
 --- Makes the server forget all history before now.
 function Probe:expire() self.target:expire() end
