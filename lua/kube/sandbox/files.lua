@@ -29,6 +29,11 @@ local function flatten(documents, into)
   return into
 end
 
+-- A name as a part of a path, whatever stands in it.
+local function part(name)
+  return (tostring(name):gsub("[^%w%-._~:]", function(c) return ("%%%02X"):format(c:byte()) end))
+end
+
 local function target_of(S, document, where)
   local version, kind = document.apiVersion, document.kind
   local name = json.get(document, "metadata", "name")
@@ -44,9 +49,9 @@ local function target_of(S, document, where)
   end
   local base = R.group == "" and "/api/" .. R.version or ("/apis/%s/%s"):format(R.group, R.version)
   if R.namespaced then
-    base = ("%s/namespaces/%s"):format(base, json.get(document, "metadata", "namespace") or "default")
+    base = ("%s/namespaces/%s"):format(base, part(json.get(document, "metadata", "namespace") or "default"))
   end
-  return ("%s/%s/%s?fieldManager=sandbox&force=true"):format(base, R.plural, name)
+  return ("%s/%s/%s?fieldManager=sandbox&force=true"):format(base, R.plural, part(name))
 end
 
 local function apply_one(S, document, where)
