@@ -90,10 +90,10 @@ static int position(const char *word, const char *const *list) {
   return -1;
 }
 
-// Which of `known` was perhaps meant: one that differs in less than half of what was written.
+// Which of `known` was perhaps meant: one that differs in no more than half of what was written.
 static const char *nearest(const char *word, const char *const *known) {
   const char *best = NULL;
-  size_t best_distance = least(strlen(word + strspn(word, "-")) / 2, NEAR_MAX) + 1;
+  size_t best_distance = least((strlen(word + strspn(word, "-")) + 1) / 2, NEAR_MAX) + 1;
   for (; *known != NULL; known++) {
     size_t d = distance(word, *known);
     if (d >= best_distance) continue;
