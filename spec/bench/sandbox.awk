@@ -34,6 +34,7 @@ function rate(label, name,    r) {
 END {
   print "\nstart and memory"
   row("exec to ready", median("start.wall") * 1000, "ms", 50)
+  row("CPU of that", median("start.cpu") * 1000, "ms")
   row("idle RSS", median("idle.rss") / 1024, "MB", 30)
   row("RSS with " objects " objects", median("full.rss") / 1024, "MB")
   row("RSS at the end", median("end.rss") / 1024, "MB")

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sandbox_load start BINARY TIMES: starts a sandbox so often; prints start.wall (s) of each, and
-// idle.rss (kB) of the last one.
-// sandbox_load run PID PORT TOKEN OBJECTS WRITES: loads the sandbox that runs as PID, over plain
-// HTTP on loopback, and prints "name value" lines: rates per second, list.wall, full.rss (kB), and
-// beside each rate the share of the time that this program (.client) and the sandbox (.server)
-// computed.
+// sandbox_load start BINARY TIMES: starts a sandbox so often; prints start.wall and start.cpu (s)
+// of each, and idle.rss (kB) of the last one. sandbox_load run PID PORT TOKEN OBJECTS WRITES: loads
+// the sandbox that runs as PID, over plain HTTP on loopback, and prints "name value" lines: rates
+// per second, list.wall, full.rss (kB), and beside each rate the share of the time that this
+// program (.client) and the sandbox (.server) computed.
 //
 // Every watcher's events are checked: as many as there were changes, their resourceVersions rising,
 // and the same ones as the writers were told. Anything else ends it with an error.
@@ -77,6 +76,14 @@ static double cpu_of(int pid) {
   return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
+// The same to the microsecond, while it runs.
+static double exact_cpu_of(pid_t pid) {
+  clockid_t clock;
+  struct timespec t;
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0) die("no process");
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 static long rss_of(int pid) {
   char text[4096];
   read_proc(pid, "status", text, sizeof text);
@@ -103,7 +110,7 @@ static void start_once(char *binary, bool last) {
     ready = strncmp(line, "The sandbox serves ", 19) == 0;
   }
   if (!ready) die("%s did not start", binary);
-  printf("start.wall %.6f\n", now() - begin);
+  printf("start.wall %.6f\nstart.cpu %.6f\n", now() - begin, exact_cpu_of(pid));
   if (last) {
     usleep(500 * 1000);
     printf("idle.rss %ld\n", rss_of(pid));
