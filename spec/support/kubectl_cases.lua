@@ -1,5 +1,6 @@
 -- What people do with kubectl, as probes (spec/probes/probe.lua): each command's output and exit
 -- code is a step. The target's `kubectl` says which one runs.
+local http_client = require "spec.support.http_client"
 local kubectl = require "spec.support.kubectl"
 
 -- Runs a command in the probe's namespace and notes what came of it.
@@ -209,6 +210,35 @@ return {
     run(p, "explain deployment.spec.replicas")
     run(p, "explain pod.spec.containers.image")
     run(p, "explain configmap.bogus")
+    run(p, "explain ingress --recursive")
+    run(p, "explain pods.spec.topologySpreadConstraints")
+  end },
+  { name = "explain and check custom resources", run = function(p)
+    local group, plural, text = definition(p)
+    local function gadget(spec) return manifest("Gadget", group .. "/v1", "g", "spec: " .. spec .. "\n") end
+    p.target.kubectl:run("create -f -", { input = text })
+    p:later(function() p.target.kubectl:run("delete crd " .. plural .. "." .. group .. " --wait=false") end)
+    -- The server's document follows the definition in its own time.
+    http_client.wait(function() return p.target.kubectl:run("explain " .. plural .. ".spec").code == 0 end, 30)
+    run(p, "explain " .. plural)
+    run(p, "explain " .. plural .. " --recursive")
+    run(p, "explain " .. plural .. ".spec.size")
+    run(p, "apply -f -", { input = gadget "{size: 1, shape: round}" })
+    run(p, "apply -f -", { input = gadget "{size: large}" })
+    run(p, "apply -f -", { input = gadget "{size: 1}" })
+    run(p, "apply --dry-run=server -f -", { input = gadget "{size: 2}" })
+    run(p, "get " .. plural .. " g -o jsonpath='{.spec.size}'")
+  end },
+  { name = "manifests are checked against the schema", run = function(p)
+    run(p, "apply -f -", { input = deployment():gsub("ports:", "prots:") })
+    run(p, "apply -f -", { input = deployment():gsub("containerPort: 80", "containerPort: eighty") })
+    run(p, "apply --validate=false -f -", { input = config("v", "bogus: 1\n") })
+    run(p, "apply -f -", { input = deployment() })
+    run(p, "apply --dry-run=server -f -", { input = deployment("example.com/main:2") })
+    run(p, "get deploy d -o jsonpath='{.spec.template.spec.containers[*].image}'")
+    -- The second container is gone from the manifest; the list is merged by name.
+    run(p, "apply -f -", { input = deployment("example.com/main:3"):gsub("      %- name: side.*$", "") })
+    run(p, "get deploy d -o jsonpath='{.spec.template.spec.containers[*].image}'")
   end },
   { name = "what the server has", run = function(p)
     -- Definitions of other probes may not be gone yet.
