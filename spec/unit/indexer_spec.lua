@@ -315,7 +315,9 @@ describe("indexer", function()
       C.mw_log_set_level(C.MW_LOG_WARN)
       until_then = os.clock() + 2.05
       local text = captured(function() replace(ix, { objects.pod("a", "x"), objects.pod("a", "y") }) end)
-      assert.matches("an index function is slow.*index\"?[=:]\"?slow.*seconds\"?[=:]2%.", text)
+      -- Wall time, which is more than the loop's own where the machine is busy.
+      local seconds = text:match("an index function is slow.*index\"?[=:]\"?slow.*seconds\"?[=:]([%d.]+)")
+      assert.is_truthy(seconds and tonumber(seconds) >= 2, text)
       assert.equal("", captured(function() replace(ix, { objects.pod("a", "z") }) end))
       free()
     end)

@@ -80,7 +80,10 @@ local ITEM = { get = read, update = update.run, patch = patch.run, delete = dele
 
 local function find_resource(S, ctx)
   local info = ctx.info
-  if not S.kinds:version_exists(info.group, info.version) then return nil end
+  if not S.kinds:version_exists(info.group, info.version) then
+    if S.kinds:is_builtin(info.group) then error(status.no_resource()) end
+    return nil
+  end
   local R = S.kinds:find(info.group, info.version, info.resource)
   local misplaced = R and (R.namespaced and info.name and not info.namespace
     or not R.namespaced and info.namespace)
