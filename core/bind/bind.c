@@ -9,11 +9,12 @@
 #include "bind/util.h"
 #include "script/embedded.h"
 
-// package.preload of an embedded module: compiled when it is first required.
+// package.preload of an embedded module: loaded when it is first required.
 static int load_embedded(lua_State *L) {
   const struct mw_embedded *e = lua_touserdata(L, lua_upvalueindex(1));
-  if (luaL_loadbufferx(L, e->source, (size_t)(e->end - e->source), e->chunk, "t") != 0)
+  if (luaL_loadbufferx(L, e->code, (size_t)(e->end - e->code), e->module, "b") != 0) {
     return lua_error(L);
+  }
   lua_pushstring(L, e->module);
   lua_call(L, 1, 1);
   return 1;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Lua modules of lua/kube and the sandbox's data files, put into the binary at build time
-// (scripts/embed.cmake).
+// The Lua modules of lua/kube, compiled, and the sandbox's data files, put into the binary at build
+// time (scripts/embed.cmake).
 #pragma once
 
 struct mw_embedded {
   const char *module;  // "kube", "kube.factory"; NULL ends the table
-  const char *chunk;   // "@lua/kube/factory.lua", as it appears in tracebacks
-  const char *source;
+  const char *code;    // LuaJIT's bytecode, with the names and lines that tracebacks show
   const char *end;
 };
 

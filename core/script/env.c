@@ -46,8 +46,7 @@ void mw_env_restrict(struct lua_State *L, const char *path) {
       {"nest", nest}, {"unnest", unnest}, {"owns_stack", owns_stack}, {NULL, NULL}};
   const struct mw_embedded *e = find("kube._env");
   if (e == NULL) luaL_error(L, "the module kube._env is not part of this build");
-  if (luaL_loadbufferx(L, e->source, (size_t)(e->end - e->source), e->chunk, "t") != 0)
-    lua_error(L);
+  if (luaL_loadbufferx(L, e->code, (size_t)(e->end - e->code), e->module, "b") != 0) lua_error(L);
   lua_createtable(L, 0, 5);  // [chunk, host]
   for (const luaL_Reg *f = functions; f->name != NULL; f++) {
     lua_pushcfunction(L, f->func);
