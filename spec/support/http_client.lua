@@ -23,6 +23,7 @@ Client.__index, Connection.__index, Exchange.__index = Client, Connection, Excha
 function http_client.wait(condition, seconds)
   if condition() then return true end
   local over = false
+  uv.update_time() -- the loop may not have turned for long
   local timer = uv.new_timer()
   timer:start(math.ceil(seconds * 1000), 0, function() over = true end)
   while not over and not condition() do uv.run("once") end

@@ -55,6 +55,7 @@ end
 local function pump(condition, timeout)
   if condition() then return true end
   local over = false
+  uv.update_time() -- the loop may not have turned for long
   local timer = uv.new_timer()
   timer:start(math.ceil(timeout * 1000), 0, function() over = true end)
   while not over and not condition() do uv.run("once") end
