@@ -2,6 +2,7 @@
 -- code is a step. The target's `kubectl` says which one runs.
 local http_client = require "spec.support.http_client"
 local kubectl = require "spec.support.kubectl"
+local uv = require "luv"
 
 -- Runs a command in the probe's namespace and notes what came of it.
 local function run(p, line, options)
@@ -121,6 +122,7 @@ return {
     run(p, "diff -f -", { input = config("v") })
     run(p, "apply -f -", { input = config("v") })
     run(p, "diff -f -", { input = config("v") })
+    uv.sleep(1001) -- owners are dated in whole seconds; one must pass for the diff to show it
     run(p, "diff -f -", { input = config("w") })
   end },
   { name = "edit", run = function(p)
