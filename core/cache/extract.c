@@ -6,11 +6,10 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "cache/owner.h"
 #include "cache/shown.h"
 #include "wire/json.h"
 #include "wire/path.h"
-
-enum { OWNERS_WANT = 2048 };  // bytes of JSON in which most objects' owners stand
 
 struct mw_extract {
   enum mw_extract_kind kind;
@@ -33,12 +32,7 @@ void mw_values_deinit(struct mw_values *v) {
   mw_values_init(v);
 }
 
-static void cut_values(struct mw_values *v, size_t count) {
-  v->count = count;
-  v->bytes.n = count > 0 ? v->ends[count - 1] : 0;
-}
-
-void mw_values_reset(struct mw_values *v) { cut_values(v, 0); }
+void mw_values_reset(struct mw_values *v) { v->count = v->bytes.n = 0; }
 
 int mw_values_add(struct mw_values *v, struct mw_slice value) {
   if (v->count >= MW_VALUES_MAX || value.n > MW_VALUES_BYTES_MAX ||
@@ -161,50 +155,21 @@ static int label_value(const struct mw_extract *x, const struct mw_object *o, st
   return mw_values_add(out, value);
 }
 
-// One element of ownerReferences.
-static int add_owner(struct mw_json *c, bool controller_only, struct mw_values *out) {
-  if (mw_json_peek(c) != MW_JSON_OBJECT) return mw_json_skip(c);
-  struct mw_slice key;
-  struct mw_slice uid = {0};
-  bool first = true, escaped, uid_escaped = false, controller = false;
-  int rc = mw_json_enter(c);
-  while (rc >= 0 && (rc = mw_json_member(c, &first, &key, &escaped)) > 0) {
-    enum mw_json_kind kind = mw_json_peek(c);
-    if (mw_slice_is(key, "controller")) controller = kind == MW_JSON_TRUE;
-    if (kind == MW_JSON_STRING && mw_slice_is(key, "uid")) {
-      rc = mw_json_string(c, &uid, &uid_escaped);
-    } else {
-      rc = mw_json_skip(c);
-    }
-  }
-  if (rc < 0 || uid.n == 0 || (controller_only && !controller)) return rc;
-  return add_string(uid, uid_escaped, out);
-}
+struct owners {
+  bool controller_only;
+  struct mw_values *out;
+};
 
-static int find_owners(struct mw_slice json, bool controller_only, struct mw_values *out) {
-  struct mw_json c = {json.p, json.p + json.n};
-  int rc = mw_object_metadata(&c, MW_SLICE("ownerReferences"));
-  if (rc <= 0) return rc;
-  enum mw_json_kind kind = mw_json_peek(&c);
-  if (kind != MW_JSON_ARRAY) return kind == MW_JSON_NONE ? MW_EPARSE : 0;
-  bool first = true;
-  rc = mw_json_enter(&c);
-  while (rc >= 0 && (rc = mw_json_element(&c, &first)) > 0) {
-    rc = add_owner(&c, controller_only, out);
-  }
-  return rc;
+static int add_uid(void *ctx, const struct mw_owner *owner) {
+  struct owners *w = ctx;
+  if (owner->uid.n == 0 || (w->controller_only && !owner->controller)) return 0;
+  return mw_values_add(w->out, owner->uid);
 }
 
 static int owner_uids(const struct mw_extract *x, const struct mw_object *o, struct mw_unpacker *u,
                       struct mw_values *out) {
-  size_t before = out->count;
-  size_t all = mw_object_raw_size(o);
-  for (size_t want = OWNERS_WANT;; want = all) {
-    struct mw_slice json = mw_object_json_head(o, u, want);
-    int rc = json.n > 0 ? find_owners(json, x->controller_only, out) : MW_EPARSE;
-    if (rc >= 0 || rc == MW_ELIMIT || want >= all) return rc;
-    cut_values(out, before);
-  }
+  struct owners w = {x->controller_only, out};
+  return mw_owner_each(o, u, add_uid, &w);
 }
 
 int mw_extract_values(struct mw_extract *x, const struct mw_object *o, struct mw_unpacker *u,
