@@ -131,6 +131,26 @@ describe("a script in its sandbox", function()
     ]]
   end)
 
+  it("asks what the sandbox was asked, and counts it", function()
+    play [[
+      watched()
+      sandbox.clear_requests()
+      create "a"
+      local _, refused = pcall(create, "a")
+      same(409, refused.status)
+      local seen = sandbox.requests { verb = "create", resource = "configmaps" }
+      same("a 201 true, a 409 false", ("%s %d %s, %s %d %s"):format(seen.items[1].body.metadata.name,
+        seen.items[1].status, seen.items[1].changed, seen.items[2].body.metadata.name, seen.items[2].status,
+        seen.items[2].changed))
+      same("play moonwatch", seen.items[1].namespace .. " " .. seen.items[1].user_agent:match("^%w+"))
+      same("1 create 2", ("%d %s %d"):format(#seen.counts, seen.counts[1].verb, seen.counts[1].count))
+      delete "a"
+      same(1, #sandbox.requests({ since = seen.last }).items)
+      sandbox.clear_requests()
+      same(0, #sandbox.requests().items + #sandbox.requests().counts)
+    ]]
+  end)
+
   it("throttles with Retry-After, which requests and the informer wait for", function()
     play [[
       local started = os.time()
@@ -234,6 +254,7 @@ describe("a script in its sandbox", function()
       refused("sandbox: a fault needs one of status, delay", sandbox.fault, { verb = "get" })
       refused("sandbox: a fault needs one of status, delay", sandbox.fault, {})
       refused("sandbox: a fault needs one of status, delay", sandbox.fault)
+      refused("sandbox.requests has no option 'verbs' (did you mean 'verb'?)", sandbox.requests, { verbs = "get" })
       refused("sandbox: there is no fault 77", sandbox.clear_faults, "77")
       refused("the id must be what sandbox.fault() returned, not 7", sandbox.clear_faults, 7)
       refused("sandbox: only a frozen clock can be advanced", sandbox.advance, 1)

@@ -36,10 +36,32 @@ describe("the sandbox's control", function()
     assert.are.equal(429, code)
     assert.are.equal("TooManyRequests", document.reason)
     assert.are.equal(3, document.details.retryAfterSeconds)
-    local header
-    for _, pair in ipairs(response.headers) do header = pair[1] == "Retry-After" and pair[2] or header end
-    assert.are.equal("3", header)
+    assert.are.equal("3", rig.header(response, "Retry-After"))
     assert.are.equal(201, (box:post(CM, { metadata = { name = "b" } })))
+  end)
+
+  for _, case in ipairs {
+    { "get", "GET", CM .. "/x" }, { "list", "GET", CM }, { "watch", "GET", CM .. "?watch=1" },
+    { "create", "POST", CM, {} }, { "update", "PUT", CM .. "/x", {} }, { "patch", "PATCH", CM .. "/x", {} },
+    { "delete", "DELETE", CM .. "/x" }, { "deletecollection", "DELETE", CM },
+  } do
+    it(("throttles a %s with Retry-After, before it does anything"):format(case[1]), function()
+      box:create(CM, { metadata = { name = "x" } })
+      control("POST", "faults", { verb = case[1], status = 429, retry_after = 7 })
+      local revision = box.S.store.revision
+      local code, document, response = box:request(case[2], case[3], case[4])
+      assert.are.same({ 429, 7, "7", revision }, { code, document.details.retryAfterSeconds,
+        rig.header(response, "Retry-After"), box.S.store.revision })
+    end)
+  end
+
+  it("makes the writes of a subresource fail, and no others", function()
+    box:create(CM:gsub("configmaps", "pods"), { metadata = { name = "p" },
+      spec = { containers = { { name = "c", image = "i" } } } })
+    control("POST", "faults", { subresource = "status", status = 500, count = 0 })
+    local pod = CM:gsub("configmaps", "pods/p")
+    assert.are.equal(500, (box:merge(pod .. "/status", { status = { phase = "Running" } })))
+    assert.are.equal(200, (box:merge(pod, { metadata = { labels = { a = "b" } } })))
   end)
 
   it("refuses as many as were asked for, and all of them for count 0", function()

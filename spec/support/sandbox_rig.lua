@@ -102,6 +102,13 @@ function Box:watch(target, headers)
   return events
 end
 
+--- A header of an answer, or nil.
+function rig.header(response, name)
+  for _, pair in ipairs(response.headers) do
+    if pair[1] == name then return pair[2] end
+  end
+end
+
 --- "ADDED a, DELETED b": types and names of events.
 function rig.summary(events)
   local texts = {}

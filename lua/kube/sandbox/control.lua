@@ -1,7 +1,9 @@
--- The sandbox's own door, /sandbox/v1: faults on demand, forgotten history, held watches, a clock
--- that stands still, ids from a seed, snapshots. Everything here is also a Lua call on the instance.
+-- The sandbox's own door, /sandbox/v1: faults on demand, the requests that came, forgotten history,
+-- held watches, a clock that stands still, ids from a seed, snapshots. Everything here is also a Lua
+-- call on the instance.
 local faults = require "kube.sandbox.faults"
 local json = require "kube.sandbox.json"
+local requests = require "kube.sandbox.requests"
 local status = require "kube.sandbox.status"
 
 local control = {}
@@ -51,6 +53,17 @@ end
 
 actions["DELETE faults"] = function(ctx, id)
   if not faults.clear(ctx.S, id) then bad("there is no fault %s", id) end
+  return answer(200)
+end
+
+actions["GET requests"] = function(ctx)
+  local filter, problem = requests.filter(ctx.info)
+  if not filter then bad("%s", problem) end
+  return answer(200, ctx.S.requests:list(filter))
+end
+
+actions["DELETE requests"] = function(ctx)
+  ctx.S.requests:clear()
   return answer(200)
 end
 

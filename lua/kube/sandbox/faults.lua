@@ -1,8 +1,8 @@
 -- Faults on demand: which request is to fail, and how.
 --
--- A fault is { verb, group, resource, namespace, name, nth, count, status, reason, message,
--- retry_after, delay, cut, expired, event_delay, cut_after }. The first five say which requests it
--- is about (absent: any), nth and count which of those: from the nth on (1), count of them (1, 0:
+-- A fault is { verb, group, resource, subresource, namespace, name, nth, count, status, reason,
+-- message, retry_after, delay, cut, expired, event_delay, cut_after }. The first six say which
+-- requests it is about (absent: any), nth and count which of those: from the nth on (1), count of them (1, 0:
 -- all). Of the rest, what is given is done: an HTTP status (with the reason and text of a Status),
 -- a delay before the answer, a cut connection, 410; for watches a delay before each event, a cut
 -- after so many events.
@@ -11,7 +11,7 @@ local status = require "kube.sandbox.status"
 
 local faults = {}
 
-faults.FIELDS = require "kube._fault_fields"
+faults.FIELDS = require("kube._sandbox_fields").fault
 
 local EFFECTS = { "status", "delay", "cut", "expired", "event_delay", "cut_after" }
 
@@ -53,7 +53,7 @@ function faults.clear(S, id)
   return false
 end
 
-local MATCHED = { "verb", "group", "resource", "namespace", "name" }
+local MATCHED = { "verb", "group", "resource", "subresource", "namespace", "name" }
 
 local function is_meant(fault, info)
   for _, name in ipairs(MATCHED) do

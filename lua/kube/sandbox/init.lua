@@ -7,7 +7,7 @@
 local client_module = require "kube._client"
 local core = require "kube._core"
 local errors = require "kube._error"
-local fault_fields = require "kube._fault_fields"
+local fields = require "kube._sandbox_fields"
 local options = require "kube._options"
 
 local sandbox = {}
@@ -23,12 +23,12 @@ local function not_a_sandbox(client)
 end
 
 -- One call; what a sandbox answers is always a JSON object.
-local function call(name, client, method, path, body)
+local function call(name, client, method, path, body, query)
   if client ~= nil and getmetatable(client) ~= "kube.client" then
     errors.misuse("sandbox.%s: the last argument must be what kube.new_client() returned, not a %s", name, type(client))
   end
   local response, err = client_module.try_request(client, { method = method, path = "/sandbox/v1/" .. path,
-    body = body and core.codec.object(body) }, "sandbox." .. name)
+    query = query, body = body and core.codec.object(body) }, "sandbox." .. name)
   if response and response.object then return response.object end
   if not err or err.status == 404 or err.status == 403 then not_a_sandbox(client) end
   raise(err)
@@ -40,14 +40,14 @@ local function check_number(name, what, value)
   end
 end
 
---- Makes requests fail: which ones (verb, group, resource, namespace, name; nth and count of those)
+--- Makes requests fail: which ones (verb, group, resource, subresource, namespace, name; nth and count of those)
 --- and how (status with reason, message and retry_after; delay; cut; expired; for watches event_delay
 --- and cut_after).
 ---@param fault table
 ---@param client? kube.Client
 ---@return string id
 function sandbox.fault(fault, client)
-  options.check("sandbox.fault", fault, fault_fields)
+  options.check("sandbox.fault", fault, fields.fault)
   return call("fault", client, "POST", "faults", fault or {}).id
 end
 
@@ -60,6 +60,44 @@ function sandbox.clear_faults(id, client)
   end
   call("clear_faults", client, "DELETE", id and "faults/" .. id or "faults")
 end
+
+---@class kube.sandbox.Request
+---@field id integer
+---@field time number the sandbox's time
+---@field verb string get, list, watch, create, update, patch, delete or deletecollection
+---@field path string with its query
+---@field group? string where the path is a resource's
+---@field version? string
+---@field resource? string
+---@field subresource? string
+---@field namespace? string
+---@field name? string of a create: the name that the object got
+---@field user_agent? string
+---@field status integer of the answer; 0 where a fault cut the connection
+---@field fault? string the id of the fault that it ran into
+---@field content_type? string of a write, as are the next two
+---@field body? table what was sent; not what is longer than 64 KiB, nor protobuf
+---@field changed? boolean whether anything was stored
+
+---@class kube.sandbox.Requests
+---@field last integer the id of the newest request: what came after it is `since` that id
+---@field dropped integer how many are forgotten since the last clear_requests(); 4096 are kept
+---@field counts { verb: string, group: string, version: string, resource: string, subresource?: string,
+--- count: integer }[] of all since the last clear_requests(), whatever the filter says
+---@field items kube.sandbox.Request[] those that the filter chooses, the oldest first
+
+--- What the sandbox was asked, by everybody but this module and its own controllers.
+---@param filter? { verb?: string, group?: string, resource?: string, subresource?: string, namespace?: string,
+--- name?: string, since?: integer }
+---@param client? kube.Client
+---@return kube.sandbox.Requests
+function sandbox.requests(filter, client)
+  return call("requests", client, "GET", "requests", nil, options.check("sandbox.requests", filter, fields.requests))
+end
+
+--- Forgets the requests so far, and counts anew.
+---@param client? kube.Client
+function sandbox.clear_requests(client) call("clear_requests", client, "DELETE", "requests") end
 
 --- Forgets all history: a list or watch that wants to go on from the past is told 410.
 ---@param client? kube.Client

@@ -8,6 +8,7 @@ local ids = require "kube.sandbox.ids"
 local json = require "kube.sandbox.json"
 local kinds = require "kube.sandbox.kinds"
 local namespaces = require "kube.sandbox.controllers.namespaces"
+local requests = require "kube.sandbox.requests"
 local server = require "kube.sandbox.server"
 local store = require "kube.sandbox.store"
 local strategies = require "kube.sandbox.strategies"
@@ -31,6 +32,7 @@ function instance.new(options)
     ca = options.ca or "",
     queue = {},
     faults = {},
+    requests = requests.new(),
   }, instance)
   self.watches = watch.new(self)
   strategies.install(self.kinds)

@@ -147,20 +147,18 @@ local function traced(e)
   return debug.traceback(tostring(e), 2)
 end
 
--- The sandbox's own controllers and its own door are never disturbed.
-local function faulted(S, ctx)
-  if ctx.request.internal or ctx.info.path:find("^/sandbox/") then return nil end
-  return faults.find(S, ctx.info)
-end
+-- The sandbox's own controllers and its own door are never disturbed, nor counted.
+local function is_foreign(ctx) return not ctx.request.internal and not ctx.info.path:find("^/sandbox/") end
 
 local function answer(S, ctx)
   local ok, code, document = xpcall(function()
     ctx.user = access.user(S, ctx)
-    ctx.fault = faulted(S, ctx)
+    ctx.fault = is_foreign(ctx) and faults.find(S, ctx.info) or nil
     local refused = ctx.fault and faults.before(ctx.fault)
     if refused then return refused end
     local first, second = route(S, ctx)
     if type(first) == "table" then return first end
+    ctx.document = second
     return negotiate.response(ctx, first, second)
   end, traced)
   if ok then return code, document end
@@ -178,7 +176,9 @@ function server.handle(S, req)
     info = request.parse(req.method, req.target),
     warnings = {},
   }, Context)
+  local revision = S.store.revision
   local response = add_common(ctx, (answer(S, ctx)))
+  if is_foreign(ctx) then S.requests:add(ctx, response, revision) end
   return ctx.fault and faults.after(S, ctx.fault, response) or response
 end
 
