@@ -27,7 +27,8 @@ void mw_alloc_setup(void);
   X(HANDLE, "uv handle")  \
   X(DICT, "dictionary")   \
   X(TASK, "task")         \
-  X(CALL, "call")
+  X(CALL, "call")         \
+  X(SERIES, "series")
 
 enum mw_live {
 #define X(name, text) MW_LIVE_##name,
