@@ -104,12 +104,12 @@ static bool count_error(struct mw_registration *r) {
 }
 
 // The handler has returned, failed or was cancelled: in every case it counts as delivered.
-static void on_task_end(void *ctx, lua_State *L, const char *report, bool cancelled) {
+static void on_task_end(void *ctx, lua_State *L, const struct mw_task_failure *failure) {
   struct mw_registration *r = ctx;
   (void)L;
-  if (report != NULL && !cancelled && count_error(r)) {
+  if (failure != NULL && !failure->cancelled && count_error(r)) {
     mw_log(MW_LOG_ERROR, "handler failed", MW_STR("handler", r->name), MW_STR("event", r->what),
-           MW_STR("key", r->key), MW_STR("error", report), MW_INT("failures", r->errors));
+           MW_STR("key", r->key), MW_STR("error", failure->report), MW_INT("failures", r->errors));
   }
   if (r->delivering) {
     r->ended = true;
@@ -124,7 +124,8 @@ static int run_handler(struct mw_registration *r, lua_State *L, int nargs, const
   snprintf(r->key, sizeof r->key, "%.*s", MW_SLICE_ARGS(key));
   r->delivering = true;
   r->ended = false;
-  mw_task_start(mw_sched_of(L), L, nargs, r->name, on_task_end, r);
+  mw_task_start(mw_sched_of(L), L, nargs,
+                &(struct mw_task_options){.name = r->name, .end = on_task_end, .ctx = r});
   r->delivering = false;
   return r->ended ? 0 : 1;
 }

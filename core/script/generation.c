@@ -132,14 +132,14 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   return g;
 }
 
-static void main_ended(void *ctx, struct lua_State *L, const char *report, bool cancelled) {
+static void main_ended(void *ctx, struct lua_State *L, const struct mw_task_failure *failure) {
   (void)L;
   struct mw_generation *g = ctx;
-  if (report == NULL || cancelled) return;
+  if (failure == NULL || failure->cancelled) return;
   if (g->load_error != NULL) {
-    mw_err_set(g->load_error, MW_ESCRIPT, "%s", report);
+    mw_err_set(g->load_error, MW_ESCRIPT, "%s", failure->report);
   } else {
-    mw_host_failed(g->host, report);
+    mw_host_failed(g->host, failure->report);
   }
 }
 
@@ -150,7 +150,8 @@ int mw_generation_load(struct mw_generation *g, struct mw_err *err) {
     lua_pop(g->L, 1);
   } else {
     g->load_error = &failure;
-    mw_task_start(g->sched, g->L, 0, "main", main_ended, g);
+    mw_task_start(g->sched, g->L, 0,
+                  &(struct mw_task_options){.name = "main", .end = main_ended, .ctx = g});
     g->load_error = NULL;
   }
   if (failure.code == 0) return 0;

@@ -7,8 +7,12 @@
 // (kube._task) turns `true, ...` into results and `false, err` into a raised error, because a
 // resumed C function cannot raise by itself.
 //
-// Cancelling a task wakes it with `false, cancelled`. It is sticky: every later await of that task
-// fails at once, so a careless pcall cannot swallow it.
+// A task is stopped by cancelling it or by its deadline. That wakes it with `false, err`, where
+// err.code is "cancelled" or "timeout", and is sticky: every later await of that task fails at
+// once, so a careless pcall cannot swallow it. The first reason stays.
+//
+// Tasks form trees. A stop reaches the children, a deadline is inherited and can only shrink, and a
+// task whose function is over ends when its children have (scope.c).
 //
 // A script's own coroutines may await too: coroutine.resume and coroutine.wrap of the state
 // (kube._env) hand a tagged yield upwards until it reaches the task, and the answer back down.
@@ -18,6 +22,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "transport/loop.h"
@@ -32,33 +37,71 @@ struct mw_sched *mw_sched_new(struct mw_loop *loop, struct lua_State *L);
 void mw_sched_free(struct mw_sched *s);
 struct mw_sched *mw_sched_of(struct lua_State *L);
 
-// The end of a task: report is NULL when it returned normally, else the error with a traceback
-// (borrowed). L is the task's own stack: on success its results are all that is on it. cancelled:
-// it ended by the error of its cancellation.
-typedef void (*mw_task_end_cb)(void *ctx, struct lua_State *L, const char *report, bool cancelled);
+// A task that failed. Borrowed for the time of the callback.
+struct mw_task_failure {
+  const char *report;  // the error, its traceback, then who started the task, and its trigger
+  size_t own;          // the bytes at the beginning of report that are about this task alone
+  bool cancelled;      // it ended by the error of its cancellation
+};
+
+// The end of a task: failure is NULL when it returned normally. L is the task's own stack: on
+// success its results are all that is on it, else the error value is on its top.
+typedef void (*mw_task_end_cb)(void *ctx, struct lua_State *L,
+                               const struct mw_task_failure *failure);
 
 enum { MW_TASK_ARGS_MAX = 200 };
 
+struct mw_task_options {
+  const char *name;     // for reports (copied, cut to 63 bytes)
+  const char *trigger;  // what made it run, for reports (copied); may be NULL
+  // It belongs to the running task, if there is one: that ends after it, and stops it when it is
+  // stopped itself or fails.
+  bool child;
+  // A stop of the parent reaches it only after MW_SHIELD_SECONDS.
+  bool shielded;
+  // At the end of the script it is waited for as long as the grace period lasts.
+  bool drains;
+  double timeout;      // seconds, 0: only what it inherits
+  mw_task_end_cb end;  // may be NULL; it may be called before mw_task_start returns
+  void *ctx;
+};
+
+#define MW_SHIELD_SECONDS 5.0
+
 // Takes a function and nargs (at most MW_TASK_ARGS_MAX) arguments off the top of `from` and runs it
 // as a task, at once, until it ends or awaits. (Tasks that start tasks that start tasks... do so
-// from the loop beyond some depth.) name is for reports (copied, cut to 63 bytes). end may be NULL;
-// it may be called before this returns. Returns NULL when the task has already ended.
+// from the loop beyond some depth.) Returns NULL when the task has already ended.
 struct mw_task *mw_task_start(struct mw_sched *s, struct lua_State *from, int nargs,
-                              const char *name, mw_task_end_cb end, void *ctx);
+                              const struct mw_task_options *options);
+// The task that runs now, or NULL.
+struct mw_task *mw_task_current(const struct mw_sched *s);
 
 // For await functions. Checks that L may await now: raises a sentence that names `what` and says
-// what to do instead otherwise; returns NULL, with `false, cancelled` pushed, when the task is
-// cancelled (the caller returns 2 at once).
+// what to do instead otherwise; returns NULL, with `false, err` pushed, when the task is stopped
+// (the caller returns 2 at once).
 struct mw_task *mw_task_check(struct lua_State *L, const char *what);
 // `return mw_task_await(...)`: suspends. on_cancel(ctx) must undo what was started; it is called at
 // most once and never after a wake. It may be NULL, and must not call into Lua.
 int mw_task_await(struct lua_State *L, struct mw_task *t, void (*on_cancel)(void *), void *ctx);
+// `return mw_task_join(...)`: suspends until child, a child of t that has not ended, has. A stop of
+// t does not wake it: it stops the child, too. Answers `true`.
+int mw_task_join(struct lua_State *L, struct mw_task *t, struct mw_task *child);
 // The stack to push results on before a wake (begin with the boolean).
 struct lua_State *mw_task_stack(struct mw_task *t);
 // Resumes the task with the nresults values on top of its stack. The task may end in here.
 void mw_task_wake(struct mw_task *t, int nresults);
 
+// Cancels t and what belongs to it.
 void mw_task_cancel(struct mw_task *t);
+// Pops the function on top of L: it is called as a task of its own when t's function and its
+// children are over, however that came about, and before those that were deferred earlier. All of
+// t's share MW_SHIELD_SECONDS.
+void mw_task_defer(struct mw_task *t, struct lua_State *L);
+// Seconds until the deadline of t, not below 0; -1 when it has none.
+double mw_task_remaining(const struct mw_task *t);
+// Notes that the error on top of L, which a child of t ended with, is about to be raised in t
+// again: when t fails with it, its report begins with what the child's own says.
+void mw_task_carry(struct mw_task *t, struct lua_State *L, const char *own_report);
 // Pushes the error value of cancellation: {code = "cancelled", message = ...}.
 void mw_task_push_cancelled(struct lua_State *L);
 // Cancels every task but `except` (may be NULL).

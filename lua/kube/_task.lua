@@ -71,8 +71,33 @@ function M.background(name, fn, ...)
   if type(fn) ~= "function" then
     errors.misuse("kube.background() takes a function second, got %s", type(fn))
   end
-  return core.spawn(name, fn, ...)
+  return core.start({ name = name }, fn, ...)
 end
+
+local check = M.awaiting("task.run()", core.check)
+local join = M.awaiting("task.run()", core.join)
+
+--- Runs fn(...) as a child task with a scope and a deadline of its own and waits until it and what it
+--- started have ended. The deadline can only be earlier than the one of the running task.
+---@param opts { name?: string, timeout?: number, trigger?: string, drain?: boolean, what?: string } what: the
+--- name of the caller in messages; drain: wait for it at the end of the script as long as the grace period
+--- lasts
+---@param fn function
+---@return boolean ok
+---@return any ... its results, or the error and the report: text with tracebacks and the trigger
+function M.run(opts, fn, ...)
+  check(opts.what or "task.run()")
+  local task = core.start({
+    name = opts.name or "task", trigger = opts.trigger, timeout = opts.timeout, child = true,
+    shielded = opts.shielded, drains = opts.drain,
+  }, fn, ...)
+  if not task:is_done() then join(task) end
+  return task:outcome()
+end
+
+--- Seconds until the deadline of the running task; nil when it has none.
+---@return number?
+M.remaining = core.remaining
 
 local wait_signal = M.awaiting("waiting", function(signal, timeout, what)
   return signal:wait(timeout, what)

@@ -1,25 +1,9 @@
 -- Tasks, awaiting and the environment of scripts, seen from the outside: small scripts in the real
 -- binary, with the leak check on.
+local outcome = require "spec.support.outcome"
 local run = require "spec.support.run"
 
--- Runs a script that must end with this code; returns stdout and stderr.
-local function outcome(code, source, options)
-  local result = run.run_script('local kube = require "kube"\n' .. source, options)
-  assert.are.equal(code, result.code, result.stdout .. result.stderr)
-  return result.stdout, result.stderr
-end
-
-local function prints(expected, source, options)
-  local out, err = outcome(0, source, options)
-  assert.are.equal(expected, out, err)
-  return err
-end
-
-local function fails(pattern, source, options)
-  local _, err = outcome(1, source, options)
-  assert.is_truthy(err:find(pattern), ("wanted %s in:\n%s"):format(pattern, err))
-  return err
-end
+local fails, prints = outcome.fails, outcome.prints
 
 describe("a task", function()
   it("sleeps while others run, and they wake in the order of their times", function()

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// kube._core.task, the part that starts tasks and gets to know what became of them.
+//
+//   local handle = task.start({ name =, ... }, fn, ...)
+//   task.join(handle)      awaits the end of a child: `true`
+//   handle:outcome()       true, results... | false, err, report
+//
+// A handle is kept alive while its task runs. What became of the task is in the environment of the
+// userdata: the results by number and their count as n, or the error, its report, and the part of
+// that which is about the task alone.
+#include "bind/task_handle.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "bind/util.h"
+#include "script/generation.h"
+#include "script/ref.h"
+#include "script/sched.h"
+
+#define TYPE "kube.task"
+
+enum { NAME_ROOM = 64, REPORT_ROOM = 8 * 1024 };
+enum { AT_ERROR = 1, AT_REPORT, AT_OWN };
+
+struct handle {
+  struct mw_task *task;  // NULL: not started yet, or ended
+  bool done, failed;
+  bool keeps;      // what becomes of it; else a failure is logged
+  bool cancelled;  // before it was started
+  int self;
+  char name[NAME_ROOM];
+};
+
+static struct handle *check_handle(lua_State *L, int idx) { return luaL_checkudata(L, idx, TYPE); }
+
+// [values...] -> []: makes them the environment of the handle.
+static void keep_results(struct handle *h, lua_State *L) {
+  int n = lua_gettop(L);
+  lua_createtable(L, n, 1);
+  lua_insert(L, 1);
+  lua_pushinteger(L, n);
+  lua_setfield(L, 1, "n");
+  for (int i = n; i > 0; i--) lua_rawseti(L, 1, i);
+  mw_luaref_push(L, h->self);
+  lua_insert(L, 1);
+  lua_setfenv(L, 1);
+  lua_settop(L, 0);
+}
+
+// [..., error] -> [..., error].
+static void keep_failure(struct handle *h, lua_State *L, const char *report, size_t own) {
+  mw_luaref_push(L, h->self);
+  lua_createtable(L, AT_OWN, 0);  // [error, handle, environment]
+  lua_pushvalue(L, -3);
+  lua_rawseti(L, -2, AT_ERROR);
+  lua_pushstring(L, report);
+  lua_rawseti(L, -2, AT_REPORT);
+  lua_pushlstring(L, report, own);
+  lua_rawseti(L, -2, AT_OWN);
+  lua_setfenv(L, -2);
+  lua_pop(L, 1);
+}
+
+static void log_failure(const struct handle *h, const char *report) {
+  char message[REPORT_ROOM];
+  snprintf(message, sizeof message, "task failed: %s", report);
+  mw_log(MW_LOG_ERROR, message, MW_STR("task", h->name));
+}
+
+static void on_end(void *ctx, struct lua_State *L, const struct mw_task_failure *failure) {
+  struct handle *h = ctx;
+  bool roomy = lua_checkstack(L, 8);
+  h->task = NULL;
+  h->done = true;
+  h->failed = failure != NULL;
+  if (!h->keeps) {
+    if (failure != NULL && !failure->cancelled) log_failure(h, failure->report);
+  } else if (failure != NULL) {
+    keep_failure(h, L, failure->report, failure->own);
+  } else if (roomy) {
+    keep_results(h, L);
+  } else {
+    const char text[] = "a task returned more values than there is room for";
+    h->failed = true;
+    lua_settop(L, 0);
+    lua_pushstring(L, text);
+    keep_failure(h, L, text, sizeof text - 1);
+  }
+  mw_luaref_drop(L, &h->self);
+}
+
+// [..., fn, args]; the handle is the userdata at idx, which is below fn.
+static void start(lua_State *L, int idx, int nargs, struct mw_task_options *options) {
+  struct handle *h = lua_touserdata(L, idx);
+  lua_pushvalue(L, idx);
+  h->self = mw_luaref_take(L);
+  options->name = h->name;
+  options->end = on_end;
+  options->ctx = h;
+  struct mw_task *t = mw_task_start(mw_sched_of(L), L, nargs, options);
+  if (t != NULL) h->task = t;
+}
+
+// A task of the generation that was asked for while loading: upvalues are the handle, the count, fn
+// and its arguments.
+static int start_deferred(lua_State *L) {
+  struct handle *h = lua_touserdata(L, lua_upvalueindex(1));
+  if (h->cancelled) {
+    h->done = true;
+    return 0;
+  }
+  int nargs = (int)lua_tointeger(L, lua_upvalueindex(2));
+  luaL_checkstack(L, nargs + 4, "too many arguments");
+  lua_pushvalue(L, lua_upvalueindex(1));
+  for (int i = 0; i <= nargs; i++) lua_pushvalue(L, lua_upvalueindex(3 + i));
+  start(L, 1, nargs, &(struct mw_task_options){.child = false});
+  return 0;
+}
+
+// [handle, fn, args...] -> [handle]
+static void start_at_commit(lua_State *L, struct mw_generation *g, int nargs) {
+  lua_pushvalue(L, 1);
+  lua_insert(L, 2);
+  lua_pushinteger(L, nargs);
+  lua_insert(L, 3);  // [handle, handle, count, fn, args...]
+  lua_pushcclosure(L, start_deferred, nargs + 3);
+  mw_generation_defer_function(g, L);
+}
+
+// start({ name =, child =, trigger =, timeout =, shielded =, drains = }, fn, ...): a task of the
+// generation, whose failure is logged, or a child of the running one.
+static int task_start(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  int nargs = lua_gettop(L) - 2;
+  luaL_argcheck(L, nargs <= MW_TASK_ARGS_MAX, 3, "too many arguments");
+  luaL_checkstack(L, nargs + 16, "too many arguments");
+  struct mw_task_options options = {
+      .child = mw_bind_opt_bool(L, 1, "child", false),
+      .trigger = mw_bind_opt_string(L, 1, "trigger", NULL),
+      .timeout = mw_bind_opt_seconds(L, 1, "timeout", 0),
+      .shielded = mw_bind_opt_bool(L, 1, "shielded", false),
+      .drains = mw_bind_opt_bool(L, 1, "drains", false),
+  };
+  const char *name = mw_bind_opt_string(L, 1, "name", "task");
+  struct handle *h = lua_newuserdata(L, sizeof *h);  // [options, fn, args..., handle]
+  *h = (struct handle){.self = MW_LUAREF_NONE, .keeps = options.child};
+  snprintf(h->name, sizeof h->name, "%s", name);
+  luaL_getmetatable(L, TYPE);
+  lua_setmetatable(L, -2);
+  lua_insert(L, 2);  // [options, handle, fn, args...]
+  struct mw_generation *g = mw_generation_of(L);
+  if (options.child || !mw_generation_is_loading(g)) {
+    start(L, 2, nargs, &options);
+  } else {
+    lua_remove(L, 1);
+    start_at_commit(L, g, nargs);
+  }
+  lua_settop(L, options.child || !mw_generation_is_loading(g) ? 2 : 1);
+  return 1;
+}
+
+// check(what): whether a task may be waited for here and now; as every await, `false, err` if it is
+// stopped.
+static int task_check(lua_State *L) {
+  if (mw_task_check(L, luaL_checkstring(L, 1)) == NULL) return 2;
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+// join(handle): of a child that has not ended.
+static int task_join(lua_State *L) {
+  struct handle *h = check_handle(L, 1);
+  struct mw_task *t = mw_task_current(mw_sched_of(L));
+  if (h->task == NULL) {
+    lua_pushboolean(L, 1);
+    return 1;
+  }
+  return mw_task_join(L, t, h->task);
+}
+
+static int task_remaining(lua_State *L) {
+  struct mw_task *t = mw_task_current(mw_sched_of(L));
+  double seconds = t != NULL ? mw_task_remaining(t) : -1;
+  if (seconds < 0) {
+    lua_pushnil(L);
+  } else {
+    lua_pushnumber(L, seconds);
+  }
+  return 1;
+}
+
+static int handle_outcome(lua_State *L) {
+  struct handle *h = check_handle(L, 1);
+  luaL_argcheck(L, h->done && h->keeps, 1, "a task that has ended");
+  lua_getfenv(L, 1);  // [handle, environment]
+  lua_pushboolean(L, !h->failed);
+  if (h->failed) {
+    lua_rawgeti(L, 2, AT_ERROR);
+    lua_rawgeti(L, 2, AT_REPORT);
+    return 3;
+  }
+  lua_getfield(L, 2, "n");
+  int n = (int)lua_tointeger(L, -1);
+  lua_pop(L, 1);
+  luaL_checkstack(L, n, "too many results");
+  for (int i = 1; i <= n; i++) lua_rawgeti(L, 2, i);
+  return n + 1;
+}
+
+// Raises the error that the task ended with.
+static int handle_raise(lua_State *L) {
+  struct handle *h = check_handle(L, 1);
+  luaL_argcheck(L, h->failed, 1, "a task that has failed");
+  lua_getfenv(L, 1);
+  lua_rawgeti(L, 2, AT_OWN);
+  lua_rawgeti(L, 2, AT_ERROR);  // [handle, environment, own, error]
+  struct mw_task *t = mw_task_current(mw_sched_of(L));
+  if (t != NULL) mw_task_carry(t, L, lua_tostring(L, 3));
+  return lua_error(L);
+}
+
+static int handle_cancel(lua_State *L) {
+  struct handle *h = check_handle(L, 1);
+  h->cancelled = true;
+  if (h->task != NULL) mw_task_cancel(h->task);
+  return 0;
+}
+
+static int handle_is_done(lua_State *L) {
+  lua_pushboolean(L, check_handle(L, 1)->done);
+  return 1;
+}
+
+static int handle_name(lua_State *L) {
+  lua_pushstring(L, check_handle(L, 1)->name);
+  return 1;
+}
+
+static int handle_tostring(lua_State *L) {
+  lua_pushfstring(L, "task %s", check_handle(L, 1)->name);
+  return 1;
+}
+
+static void open_type(lua_State *L) {
+  static const luaL_Reg methods[] = {{"cancel", handle_cancel}, {"is_done", handle_is_done},
+                                     {"name", handle_name},     {"outcome", handle_outcome},
+                                     {"raise", handle_raise},   {NULL, NULL}};
+  luaL_newmetatable(L, TYPE);
+  lua_newtable(L);
+  luaL_register(L, NULL, methods);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, handle_tostring);
+  lua_setfield(L, -2, "__tostring");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_pop(L, 1);
+}
+
+void mw_bind_task_handles(struct lua_State *L) {
+  static const luaL_Reg functions[] = {{"start", task_start},
+                                       {"check", task_check},
+                                       {"join", task_join},
+                                       {"remaining", task_remaining},
+                                       {NULL, NULL}};
+  open_type(L);
+  luaL_register(L, NULL, functions);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text about a task that failed: the error, where its own stack was, who started it where, and
+// what made all of it run. An error that came up from a child begins with what is known of that.
+#include <lauxlib.h>
+#include <lua.h>
+#include <string.h>
+
+#include "script/call.h"
+#include "script/ref.h"
+#include "script/task_internal.h"
+#include "script/watchdog.h"
+
+enum { ANCESTORS_SHOWN = 16 };
+
+void mw_task_carry(struct mw_task *t, struct lua_State *L, const char *own_report) {
+  mw_luaref_drop(L, &t->carried_error);
+  mw_luaref_drop(L, &t->carried_report);
+  lua_pushvalue(L, -1);
+  t->carried_error = mw_luaref_take(L);
+  lua_pushstring(L, own_report);
+  t->carried_report = mw_luaref_take(L);
+}
+
+// [error] -> [error, text]: of the task's own stack, and below it that of the child if there is
+// one.
+static void push_own(struct mw_task *t, lua_State *L) {
+  lua_State *co = t->thread.co;
+  mw_luaref_push(L, t->carried_error);
+  bool carried = t->carried_error != MW_LUAREF_NONE && lua_rawequal(L, -1, -2);
+  lua_pop(L, 1);
+  if (carried) {
+    mw_luaref_push(L, t->carried_report);
+    luaL_traceback(L, co, lua_tostring(L, -1), 0);
+  } else {
+    luaL_traceback(L, co, mw_script_error_text(L, -1), 0);
+  }
+  lua_remove(L, -2);
+  lua_pushfstring(L, "\nin task %s", t->name);
+  lua_concat(L, 2);
+}
+
+// Appends a line to the text on top of L.
+static void append(lua_State *L, const char *before, const char *text, const char *between,
+                   const char *place) {
+  lua_pushfstring(L, "\n%s%s%s%s", before, text, place != NULL ? between : "",
+                  place != NULL ? place : "");
+  lua_concat(L, 2);
+}
+
+// Appends who started t, and what made it run, to the text on top of L.
+static void push_origin(const struct mw_task *t, lua_State *L) {
+  int shown = 0;
+  const struct mw_task *last = t;
+  for (const struct mw_task *p = t->parent; p != NULL; last = p, p = p->parent) {
+    if (shown++ < ANCESTORS_SHOWN) append(L, "started by task ", p->name, " at ", last->origin);
+  }
+  if (shown > ANCESTORS_SHOWN) {
+    lua_pushfstring(L, "\n(and %d more)", shown - ANCESTORS_SHOWN);
+    lua_concat(L, 2);
+  }
+  if (last->origin != NULL) append(L, "started at ", last->origin, "", NULL);
+  while (t != NULL && t->trigger == NULL) t = t->parent;
+  if (t != NULL) append(L, "trigger: ", t->trigger, "", NULL);
+}
+
+void mw_report_push(struct mw_task *t, struct mw_task_failure *out) {
+  lua_State *co = t->thread.co, *L = t->sched->L;
+  luaL_checkstack(L, 10, "too many failing tasks");
+  mw_watchdog_enter(t->sched->watchdog, t->name);  // the error's __tostring may be the script's
+  lua_pushvalue(co, -1);
+  lua_xmove(co, L, 1);  // [error]
+  mw_luaref_push(L, t->sched->cancelled_ref);
+  out->cancelled = t->stop == MW_STOP_CANCELLED && lua_rawequal(L, -1, -2);
+  lua_pop(L, 1);
+  push_own(t, L);  // [error, text]
+  lua_remove(L, -2);
+  out->own = lua_objlen(L, -1);
+  push_origin(t, L);
+  out->report = lua_tostring(L, -1);
+  mw_watchdog_leave(t->sched->watchdog);
+}
