@@ -25,6 +25,12 @@ static int where(lua_State *L) {
   return 1;
 }
 
+static void open_tools(struct lua_State *L) {
+  lua_newtable(L);
+  mw_bind_tools(L);
+  mw_bind_yaml(L);
+}
+
 static int load_core(lua_State *L) {
   static const struct {
     const char *name;
@@ -32,7 +38,7 @@ static int load_core(lua_State *L) {
   } parts[] = {
       {"task", mw_bind_task},         {"log", mw_bind_log},           {"codec", mw_bind_codec},
       {"client", mw_bind_client},     {"informer", mw_bind_informer}, {"indexer", mw_bind_indexer},
-      {"selector", mw_bind_selector}, {"request", mw_bind_request},
+      {"selector", mw_bind_selector}, {"request", mw_bind_request},   {"tools", open_tools},
   };
   lua_createtable(L, 0, sizeof parts / sizeof parts[0] + 2);
   int core = lua_gettop(L);

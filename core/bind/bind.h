@@ -21,4 +21,8 @@ void mw_bind_request(
     struct lua_State *L);  // new() and its methods: send(client, options), result()
 void mw_bind_informer(struct lua_State *L);  // new{...} and the informer's methods
 void mw_bind_indexer(struct lua_State *L);   // reads: get, list, by_index ...
-void mw_bind_selector(struct lua_State *L);  // labels, fields: checked, canonical text
+void mw_bind_selector(struct lua_State *L);  // new; labels, fields: canonical text
+
+// Each adds its functions to the table on top: kube._core.tools, and kube._server in the sandbox.
+void mw_bind_tools(struct lua_State *L);  // now, random, sha256, base64 ...
+void mw_bind_yaml(struct lua_State *L);   // yaml_decode, yaml_encode

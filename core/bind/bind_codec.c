@@ -240,6 +240,12 @@ static int codec_object_key(lua_State *L) {
   return 1;
 }
 
+// is_cached(value): whether it is the table of a cached object, which nobody may change.
+static int codec_is_cached(lua_State *L) {
+  lua_pushboolean(L, lua_istable(L, 1) && mw_objtable_object(L, 1) != NULL);
+  return 1;
+}
+
 // mutation_detector(on)
 static int codec_mutation_detector(lua_State *L) {
   mw_objtable_detect(L, lua_toboolean(L, 1));
@@ -263,6 +269,7 @@ void mw_bind_codec(lua_State *L) {
       {"get", mw_get},
       {"copy", codec_copy},
       {"object_key", codec_object_key},
+      {"is_cached", codec_is_cached},
       {"mutation_detector", codec_mutation_detector},
       {"mutations", codec_mutations},
       {NULL, NULL},

@@ -145,8 +145,9 @@ static int load_server(lua_State *L) {
   lua_getfield(L, -1, "write");
   lua_setfield(L, -3, "log");
   lua_pop(L, 1);
+  mw_bind_tools(L);
+  mw_bind_yaml(L);
   mw_bind_server_tools(L);
-  mw_bind_server_yaml(L);
   mw_bind_server_http(L);
   return 1;
 }

@@ -9,7 +9,6 @@ struct lua_State;
 // worker's state. Raises on failure.
 void mw_bind_server_open(struct lua_State *L);
 
-// Each adds its functions to the table on top. The first two need no worker.
-void mw_bind_server_tools(struct lua_State *L);  // now, random, sha256, base64, gzip, data ...
-void mw_bind_server_yaml(struct lua_State *L);   // yaml_decode, yaml_encode
+// Each adds its functions to the table on top. The first needs no worker.
+void mw_bind_server_tools(struct lua_State *L);  // gzip, directory, data, write
 void mw_bind_server_http(struct lua_State *L);   // listen, certificate

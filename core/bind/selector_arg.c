@@ -18,8 +18,47 @@ static int selector_gc(lua_State *L) {
   return 0;
 }
 
+// The labels of a table, for mw_selector_matches.
+struct labels {
+  lua_State *L;
+  int idx;  // of the table
+};
+
+// The value stays valid while the table holds it.
+static bool get_label(void *ctx, const struct mw_slice *key, struct mw_slice *value) {
+  const struct labels *labels = ctx;
+  lua_State *L = labels->L;
+  lua_pushlstring(L, key->p, key->n);
+  lua_rawget(L, labels->idx);
+  bool found = lua_type(L, -1) == LUA_TSTRING;
+  if (found) *value = mw_bind_slice(L, -1);
+  lua_pop(L, 1);
+  return found;
+}
+
+// selector:matches(labels): nil has no labels.
+static int selector_matches(lua_State *L) {
+  const struct mw_selector *s = mw_bind_check_box(L, 1, TYPE);
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2) || lua_islightuserdata(L, 2)) {
+    lua_newtable(L);
+    lua_replace(L, 2);
+  }
+  if (!lua_istable(L, 2)) {
+    return mw_bind_misuse(L, "selector:matches() takes a table of labels, not %s",
+                          mw_bind_kind(L, 2));
+  }
+  mw_objtable_complete(L, 2);
+  struct labels labels = {L, 2};
+  lua_pushboolean(L, mw_selector_matches(s, get_label, &labels));
+  return 1;
+}
+
+static int selector_text(lua_State *L);
+
 void mw_bind_selector_open(lua_State *L) {
-  static const luaL_Reg methods[] = {{NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"matches", selector_matches}, {"text", selector_text}, {NULL, NULL}};
   mw_bind_new_type(L, TYPE, methods, selector_gc);
 }
 
@@ -135,10 +174,8 @@ static void push_text(lua_State *L, struct mw_buf *text) {
   mw_buf_deinit(text);
 }
 
-// labels(value): the canonical text of a label selector in any form.
-static int canonical_labels(lua_State *L) {
-  lua_settop(L, 1);
-  const struct mw_selector *s = *mw_bind_push_selector(L, 1);
+// Pushes the canonical text of a selector that is on the stack.
+static int push_canonical(lua_State *L, const struct mw_selector *s) {
   if (mw_selector_is_nothing(s)) {
     return mw_bind_misuse(L, "a label selector that selects nothing cannot be sent to a server");
   }
@@ -149,6 +186,21 @@ static int canonical_labels(lua_State *L) {
     return mw_bind_misuse(L, "the label selector is longer than %d bytes", MW_SELECTOR_LENGTH_MAX);
   }
   push_text(L, &text);
+  return 1;
+}
+
+// labels(value): the canonical text of a label selector in any form.
+static int canonical_labels(lua_State *L) {
+  lua_settop(L, 1);
+  return push_canonical(L, *mw_bind_push_selector(L, 1));
+}
+
+static int selector_text(lua_State *L) { return push_canonical(L, mw_bind_check_box(L, 1, TYPE)); }
+
+// new(value): a selector of any form.
+static int selector_new(lua_State *L) {
+  lua_settop(L, 1);
+  mw_bind_push_selector(L, 1);
   return 1;
 }
 
@@ -168,7 +220,11 @@ static int canonical_fields(lua_State *L) {
 
 void mw_bind_selector(lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"labels", canonical_labels}, {"fields", canonical_fields}, {NULL, NULL}};
+      {"new", selector_new},
+      {"labels", canonical_labels},
+      {"fields", canonical_fields},
+      {NULL, NULL},
+  };
   lua_newtable(L);
   luaL_register(L, NULL, functions);
 }

@@ -159,6 +159,18 @@ kube.json = { encode = core.codec.encode, decode = core.codec.decode }
 --- The key of an object: "ns/name", or "name".
 kube.key = core.codec.object_key
 
+-- Helpers: each module has its functions and what they do.
+local diff, edit, encoding, owner = require "kube._diff", require "kube._edit", require "kube._encoding",
+  require "kube._owner"
+for _, module in ipairs { owner, edit } do
+  for name, fn in pairs(module) do kube[name] = fn end
+end
+kube.diff, kube.equal = diff.diff, diff.equal
+kube.base64, kube.sha256, kube.yaml = encoding.base64, encoding.sha256, encoding.yaml
+kube.condition = require "kube._condition"
+kube.finalizer = require "kube._finalizer"
+kube.time = require "kube._time"
+
 --- Structured logs: kube.log.info(message, { key = value }).
 kube.log = {}
 for _, level in ipairs { "error", "warn", "info", "debug" } do
@@ -172,7 +184,8 @@ end
 
 -- Functions, not methods: kube:new_client{} would take kube for the options.
 for _, name in ipairs { "new_client", "request", "try_request", "shared_informer_factory", "informer", "new_informer",
-  "wait_for_cache_sync", "stop_channel", "sleep", "background" } do
+  "wait_for_cache_sync", "stop_channel", "sleep", "background", "set_owner", "remove_owner", "is_owned_by",
+  "controller_of", "edit", "merge", "diff", "equal", "sha256" } do
   local fn = kube[name]
   kube[name] = function(first, ...)
     if rawequal(first, kube) then

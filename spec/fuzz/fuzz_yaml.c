@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "bind/bind.h"
-#include "bind/bind_server.h"
 #include "bind/codec.h"
 #include "fuzz.h"
 
@@ -46,7 +45,7 @@ static lua_State *open_state(void) {
   lua_newtable(L);
   mw_bind_codec(L);
   lua_setfield(L, -2, "codec");
-  mw_bind_server_yaml(L);
+  mw_bind_yaml(L);
   return L;
 }
 

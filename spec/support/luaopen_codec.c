@@ -63,11 +63,6 @@ static int push_again(lua_State *L) {
   return 1;
 }
 
-static int is_cached(lua_State *L) {
-  lua_pushboolean(L, mw_objtable_object(L, 1) != NULL);
-  return 1;
-}
-
 // is_lazy(table): whether something is left to decode.
 static int is_lazy(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -122,7 +117,6 @@ static void open_again(lua_State *L) {
 int luaopen_mw_codec_spec(lua_State *L) {
   static const luaL_Reg helpers[] = {
       {"push_again", push_again},
-      {"is_cached", is_cached},
       {"is_lazy", is_lazy},
       {"starve", starve},
       {NULL, NULL},

@@ -14,7 +14,8 @@ int luaopen_mw_sandbox_spec(lua_State *L) {
   lua_newtable(L);
   mw_bind_codec(L);
   lua_setfield(L, -2, "codec");
+  mw_bind_tools(L);
+  mw_bind_yaml(L);
   mw_bind_server_tools(L);
-  mw_bind_server_yaml(L);
   return 1;
 }

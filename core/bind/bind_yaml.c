@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// kube._server: manifests. Texts of errors are those of go-yaml, which people know from kubectl.
+// YAML: manifests, for scripts and for the sandbox. Texts of errors are those of go-yaml, which
+// people know from kubectl.
 #include <lauxlib.h>
 #include <lua.h>
 #include <math.h>
 #include <string.h>
 #include <yaml.h>
 
-#include "bind/bind_server.h"
+#include "bind/bind.h"
 #include "bind/codec.h"
 #include "bind/codec_internal.h"
 #include "bind/number.h"
@@ -22,7 +23,7 @@ enum {
   ALIAS_RATIO = 10,     // and how many times its own they may add beyond that
 };
 
-#define READER_TYPE "kube.sandbox.yaml"
+#define READER_TYPE "kube.yaml"
 
 // Lua owns it, because pushing values may raise.
 struct reader {
@@ -425,7 +426,7 @@ static int yaml_encode(lua_State *L) {
   return 1;
 }
 
-void mw_bind_server_yaml(struct lua_State *L) {
+void mw_bind_yaml(struct lua_State *L) {
   static const luaL_Reg functions[] = {
       {"yaml_decode", yaml_decode}, {"yaml_encode", yaml_encode}, {NULL, NULL}};
   luaL_register(L, NULL, functions);
