@@ -3,11 +3,15 @@
 
 #include <time.h>
 
-uint64_t mw_clock_now(void) {
+static uint64_t read_clock(clockid_t id) {
   struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
+  clock_gettime(id, &ts);
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
+
+uint64_t mw_clock_now(void) { return read_clock(CLOCK_MONOTONIC); }
+
+uint64_t mw_clock_boot(void) { return read_clock(CLOCK_BOOTTIME); }
 
 double mw_clock_wall(void) {
   struct timespec ts;

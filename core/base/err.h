@@ -30,7 +30,8 @@
   X(EINTERNAL, -19, "internal error")                                 \
   X(ESHORTWATCH, -20, "the watch ended at once and without an event") \
   X(ESCRIPT, -21, "error in a script")                                \
-  X(EIO, -22, "input/output error")
+  X(EIO, -22, "input/output error")                                   \
+  X(ENOT_LEADING, -23, "not the leader")
 
 enum mw_errno {
   MW_OK = 0,

@@ -242,7 +242,8 @@ static int page_path(const struct mw_reflector *r, struct mw_buf *path) {
 }
 
 static void request_page(struct mw_reflector *r) {
-  static const struct mw_request_callbacks callbacks = {on_response, on_data, on_done};
+  static const struct mw_request_callbacks callbacks = {
+      .on_response = on_response, .on_data = on_data, .on_done = on_done};
   mw_reflect_set_state(r, MW_REF_LISTING);
   if (r->stopping) return;
   struct mw_buf path;

@@ -202,7 +202,8 @@ static int watch_path(const struct mw_reflector *r, const char *rv, const char *
 }
 
 static int send_request(struct mw_reflector *r, const char *rv) {
-  static const struct mw_request_callbacks callbacks = {on_response, on_data, on_done};
+  static const struct mw_request_callbacks callbacks = {
+      .on_response = on_response, .on_data = on_data, .on_done = on_done};
   long seconds = mw_reflect_watch_timeout(r->config.min_watch_timeout, mw_rand_unit(&r->rand));
   char timeout[24];
   snprintf(timeout, sizeof timeout, "%ld", seconds);

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -15,6 +16,7 @@ static const double never = 1e9;  // seconds
 
 struct mw_rest_pool {
   struct mw_runtime runtime;
+  struct mw_fence *fence;
   unsigned running;
   struct mw_rest *first, *last;  // those that wait
 };
@@ -31,7 +33,10 @@ struct mw_rest {
   struct mw_request_options options;  // its strings are ours
   mw_rest_cb cb;                      // script thread; NULL: cancelled
   void *ctx;
-  struct mw_request *request;    // ingest thread; NULL: not begun, or over
+  struct mw_fence *fence;  // NULL: it only reads
+  // Ingest thread.
+  struct mw_request *request;    // NULL: not begun, or over
+  struct mw_timer *fence_timer;  // running: when the fence closes, unless it is moved
   struct mw_rest_result result;  // the ingest thread's until it posts it
 };
 
@@ -69,6 +74,14 @@ static void free_options(struct mw_request_options *o) {
   *o = (struct mw_request_options){0};
 }
 
+static bool is_write(const char *method) {
+  static const char *const reads[] = {"GET", "HEAD", "OPTIONS"};
+  if (method == NULL) return false;
+  for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++)
+    if (strcmp(method, reads[i]) == 0) return false;
+  return true;
+}
+
 static struct mw_rest *ref(struct mw_rest *r) {
   atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
   return r;
@@ -78,6 +91,7 @@ static void unref(struct mw_rest *r) {
   if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) > 1) return;
   free_options(&r->options);
   mw_endpoint_unref(r->endpoint);
+  if (r->fence != NULL) mw_fence_unref(r->fence);
   mw_buf_deinit(&r->result.head);
   mw_buf_deinit(&r->result.body);
   mw_free(r);
@@ -183,6 +197,7 @@ static void on_done(void *ctx, const struct mw_err *err, struct mw_slice body) {
   (void)body;
   struct mw_rest *r = ctx;
   r->request = NULL;
+  mw_timer_cancel(&r->fence_timer);
   if (err != NULL) {
     r->result.err = *err;
     mw_buf_deinit(&r->result.body);
@@ -191,18 +206,52 @@ static void on_done(void *ctx, const struct mw_err *err, struct mw_slice body) {
   mw_loop_post(r->runtime.script, tell, r);
 }
 
+static int on_send(void *ctx, struct mw_err *err) {
+  struct mw_rest *r = ctx;
+  if (r->fence == NULL || mw_fence_is_open(r->fence)) return 0;
+  return mw_err_set(err, MW_ENOT_LEADING,
+                    "%s: %s %.200s was not sent: this process does not lead, and only the leader "
+                    "of its election writes",
+                    mw_endpoint_config(r->endpoint)->server, r->options.method, r->options.path);
+}
+
+static void watch_fence(struct mw_rest *r);
+
+static void on_fence_time(void *arg) {
+  struct mw_rest *r = arg;
+  r->fence_timer = NULL;
+  if (mw_fence_is_open(r->fence)) {
+    watch_fence(r);
+    return;
+  }
+  mw_http_cancel(&r->request);
+  struct mw_err err;
+  mw_err_set(&err, MW_ETIMEOUT,
+             "%s: %s %.200s: the lease was not renewed while it was under way; whether the server "
+             "did it is not known",
+             mw_endpoint_config(r->endpoint)->server, r->options.method, r->options.path);
+  on_done(r, &err, (struct mw_slice){0});
+}
+
+static void watch_fence(struct mw_rest *r) {
+  double left = mw_fence_left(r->fence);
+  if (left < never) r->fence_timer = mw_timer_start(r->runtime.ingest, left, on_fence_time, r);
+}
+
 static void begin(void *arg) {
   struct mw_rest *r = arg;
-  static const struct mw_request_callbacks callbacks = {on_response, on_data, on_done};
+  static const struct mw_request_callbacks callbacks = {on_response, on_data, on_done, on_send};
   r->request = mw_http_start(r->runtime.http, r->endpoint, &r->options, &callbacks, r);
   if (r->options.body.n > 0) mw_free((char *)r->options.body.p);  // it was copied
   r->options.body = (struct mw_slice){0};
+  if (r->fence != NULL && mw_fence_is_open(r->fence)) watch_fence(r);
 }
 
 static void cancel(void *arg) {
   struct mw_rest *r = arg;
   if (r->request != NULL) {
     mw_http_cancel(&r->request);
+    mw_timer_cancel(&r->fence_timer);
     unref(r);
   }
   unref(r);
@@ -213,11 +262,17 @@ static void cancel(void *arg) {
 struct mw_rest_pool *mw_rest_pool_new(const struct mw_runtime *runtime) {
   struct mw_rest_pool *p = mw_xcalloc(1, sizeof *p);
   p->runtime = *runtime;
+  p->fence = mw_fence_new();
   return p;
+}
+
+struct mw_fence *mw_rest_pool_fence(struct mw_rest_pool *p) {
+  return p->fence;
 }
 
 void mw_rest_pool_free(struct mw_rest_pool *p) {
   assert(p->running == 0 && p->first == NULL);
+  mw_fence_unref(p->fence);
   mw_free(p);
 }
 
@@ -232,6 +287,7 @@ struct mw_rest *mw_rest_start(struct mw_rest_pool *pool, struct mw_endpoint *end
   r->cb = cb;
   r->ctx = ctx;
   copy_options(r, options);
+  if (is_write(options->method)) r->fence = mw_fence_ref(pool->fence);
   mw_buf_init(&r->result.head, MW_HTTP_HEAD_MAX);
   mw_buf_init(&r->result.body, MW_REST_BODY_MAX);
   if (options->timeout > 0) r->ends = mw_clock_now() + (uint64_t)(options->timeout * 1e9);

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "client/fence.h"
 #include "transport/http.h"
 #include "transport/runtime.h"
 
@@ -23,6 +24,11 @@ struct mw_rest_pool;
 struct mw_rest_pool *mw_rest_pool_new(const struct mw_runtime *runtime);
 // Every request was told or cancelled.
 void mw_rest_pool_free(struct mw_rest_pool *p);
+// The fence before its writes, which are requests that are neither GET, HEAD nor OPTIONS. One that
+// is closed ends them with ENOT_LEADING, and nothing was sent; one that closes while such a request
+// is under way ends it within milliseconds with ETIMEOUT, because nobody knows what became of it.
+// Borrowed.
+struct mw_fence *mw_rest_pool_fence(struct mw_rest_pool *p);
 
 struct mw_rest_result {
   struct mw_err err;   // code 0: an answer arrived whole, whatever its status

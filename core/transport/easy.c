@@ -228,6 +228,8 @@ static void set_callbacks(struct setup *s) {
   curl_easy_setopt(s->easy, CURLOPT_HEADERDATA, s->r);
   curl_easy_setopt(s->easy, CURLOPT_WRITEFUNCTION, mw_request_on_body);
   curl_easy_setopt(s->easy, CURLOPT_WRITEDATA, s->r);
+  curl_easy_setopt(s->easy, CURLOPT_PREREQFUNCTION, mw_request_on_connected);
+  curl_easy_setopt(s->easy, CURLOPT_PREREQDATA, s->r);
 }
 
 int mw_easy_open(struct mw_request *r, const struct mw_credentials *c, struct mw_err *err) {

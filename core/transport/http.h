@@ -72,6 +72,10 @@ struct mw_request_callbacks {
   // on_data returned, or for another HTTP status the class of its Status body (wire is not known
   // here: `body` holds up to 64 KiB of it and err->code is EHTTP).
   void (*on_done)(void *ctx, const struct mw_err *err, struct mw_slice body);
+  // The last word before bytes leave: called before each attempt, again when its connection stands,
+  // and for each piece of its body. A negative return ends the request with err, which it fills;
+  // what libcurl has not been given by then is never sent. May be NULL.
+  int (*on_send)(void *ctx, struct mw_err *err);
 };
 
 struct mw_request_options {

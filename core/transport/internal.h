@@ -184,13 +184,14 @@ struct mw_request {
   struct mw_timer *retry_timer;
   struct mw_timer *deadline;
   struct mw_timer *idle_timer;
-  uint64_t last_byte;  // when something arrived or the attempt began
-  bool reported;       // on_response was called
-  bool delivered;      // on_data was called
-  bool refreshed;      // 401 was answered with fresh credentials once
-  bool paused;         // the caller's wish
-  bool curl_paused;    // libcurl holds back data
-  int reader_rc;       // what on_data returned, when not 0
+  uint64_t last_byte;     // when something arrived or the attempt began
+  bool reported;          // on_response was called
+  bool delivered;         // on_data was called
+  bool refreshed;         // 401 was answered with fresh credentials once
+  bool paused;            // the caller's wish
+  bool curl_paused;       // libcurl holds back data
+  int reader_rc;          // what on_data returned, when not 0
+  struct mw_err refusal;  // of on_send, code 0: none
   struct mw_buf error_body;
   struct mw_err err;  // code 0: it went well
 };
@@ -218,5 +219,6 @@ const char *mw_endpoint_host(const struct mw_endpoint *e);  // host:port, for me
 
 // libcurl's callbacks, set by easy.c, living in request.c.
 size_t mw_request_on_header(char *p, size_t size, size_t n, void *r);
+int mw_request_on_connected(void *r, char *ip, char *local_ip, int port, int local_port);
 size_t mw_request_on_send(char *p, size_t size, size_t n, void *r);
 size_t mw_request_on_body(char *p, size_t size, size_t n, void *r);

@@ -217,6 +217,8 @@ void mw_request_finished(struct mw_request *r, int curl_code) {
   struct mw_err err = {0};
   if (r->state == MW_REQUEST_DEAD) {
     mw_pool_todo(r, MW_TODO_DESTROY);
+  } else if (r->refusal.code != 0) {
+    end(r, &r->refusal);
   } else if (r->reader_rc != 0) {
     mw_err_set(&err, r->reader_rc, "%s: %s %.300s: the response was not accepted",
                mw_endpoint_host(r->endpoint), r->method, r->path);
@@ -278,12 +280,24 @@ static void on_idle(void *arg) {
 
 // ---- one attempt ----
 
+static bool may_send(struct mw_request *r) {
+  if (r->refusal.code == 0 && r->on.on_send != NULL) {
+    int rc = r->on.on_send(r->ctx, &r->refusal);
+    if (rc < 0) r->refusal.code = rc;
+  }
+  return r->refusal.code == 0;
+}
+
 static void on_credentials(void *ctx, const struct mw_credentials *c, const struct mw_err *why) {
   struct mw_request *r = ctx;
   struct mw_err err = {0};
   r->ticket = 0;
   if (why != NULL) {
     end(r, why);
+    return;
+  }
+  if (!may_send(r)) {
+    end(r, &r->refusal);
     return;
   }
   r->serial = c->serial;
@@ -367,8 +381,15 @@ static void note_header(struct mw_request *r, struct mw_slice line) {
   if (r->keep_head && mw_buf_add(&r->head, line.p, line.n) < 0) r->reader_rc = MW_ELIMIT;
 }
 
+// A connection may take long to stand, and a transfer long to get one.
+int mw_request_on_connected(void *ctx, char *ip, char *local_ip, int port, int local_port) {
+  (void)ip, (void)local_ip, (void)port, (void)local_port;
+  return may_send(ctx) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
 size_t mw_request_on_send(char *p, size_t size, size_t count, void *ctx) {
   struct mw_request *r = ctx;
+  if (!may_send(r)) return CURL_READFUNC_ABORT;
   size_t left = r->body_size - r->body_sent, room = size * count;
   size_t n = left < room ? left : room;
   memcpy(p, r->body + r->body_sent, n);

@@ -42,6 +42,13 @@ callbacks.on_data = function(ctx, p, n)
   r.parts[#r.parts + 1] = ffi.string(p, n)
   return r.on_data and r.on_data(r, r.parts[#r.parts]) or 0
 end
+-- 0, or the code that keeps the request from being sent.
+callbacks.on_send = function(ctx, err)
+  local r = record_of(ctx)
+  local code = r.on_send and r.on_send(r) or 0
+  if code < 0 then C.mw_err_set(err, code, "the spec refuses") end
+  return code
+end
 local on_done = ffi.cast("void (*)(void *, const struct mw_err *, const char *, size_t)",
   function(ctx, err, p, n)
     local r = record_of(ctx)
@@ -82,7 +89,7 @@ function Client:endpoint(cluster, user, dir)
 end
 
 --- Starts a request. options: fields of mw_request_options (body a string), and on_response,
---- on_data, on_done of the spec. Returns the record.
+--- on_data, on_done, on_send of the spec. Returns the record.
 function Client:start(endpoint, options)
   local r = { events = {}, parts = {}, size = 0, done = 0,
     request = ffi.new("struct mw_request *[1]") }

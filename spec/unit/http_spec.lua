@@ -87,6 +87,47 @@ describe("http", function()
       assert.are.equal(1, client:stats().connections)
     end)
 
+    describe("asks whether it may send", function()
+      local function refuse_from(nth, count)
+        return function(r)
+          count = (count or 0) + 1
+          r.asked = count
+          return count >= nth and C.MW_ENOT_LEADING or 0
+        end
+      end
+
+      it("before it connects", function()
+        local e = serve(function(_, connection) connection:answer(200) end)
+        local r = client:fetch(e, { method = "DELETE", on_send = refuse_from(1) })
+        assert.are.same({ "ENOT_LEADING", "the spec refuses", 1 }, { r.err, r.message, r.asked })
+        client:idle(0.05)
+        assert.are.same({ 0, 0 }, { #peer.connections, #peer.requests })
+      end)
+
+      it("when the connection stands, and sends nothing on it", function()
+        local e = serve(function(_, connection) connection:answer(200) end)
+        local r = client:fetch(e, { method = "DELETE", on_send = refuse_from(2) })
+        assert.are.same({ "ENOT_LEADING", "the spec refuses", 2 }, { r.err, r.message, r.asked })
+        client:idle(0.05)
+        assert.are.same({ 1, 0, "" }, { #peer.connections, #peer.requests, peer.connections[1].received })
+      end)
+
+      it("for each piece of the body, and ends the connection in the middle of it", function()
+        local e = serve(function(_, connection) connection:answer(200) end)
+        local r = client:fetch(e, { method = "PUT", body = ("x"):rep(4e6), on_send = refuse_from(4) })
+        assert.are.same({ "ENOT_LEADING", 4 }, { r.err, r.asked })
+        client:pump(function() return peer.connections[1].gone end)
+        assert.are.equal(0, #peer.requests)
+      end)
+
+      it("before each attempt", function()
+        local e = serve(function(_, connection) connection:answer(503, { ["Retry-After"] = "0" }) end)
+        local r = client:fetch(e, { method = "DELETE", on_send = refuse_from(3) })
+        assert.are.equal("ENOT_LEADING", r.err)
+        assert.are.equal(1, #peer.requests)
+      end)
+    end)
+
     it("sends the headers of impersonation", function()
       peer = transport.peer(function(_, connection) connection:answer(200) end)
       local e = client:endpoint(peer:cluster(), [["as": "jane", "as-uid": "7", "as-groups": [a, b],
