@@ -76,8 +76,17 @@ static int client_new(lua_State *L) {
   return 1;
 }
 
+// identity(client or nil): text that is equal for clients that are the same user of the same
+// server.
+static int client_identity(lua_State *L) {
+  lua_settop(L, 1);
+  lua_pushstring(L, mw_endpoint_identity(mw_bind_endpoint(L, 1)));
+  return 1;
+}
+
 void mw_bind_client(lua_State *L) {
-  static const luaL_Reg functions[] = {{"new", client_new}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"new", client_new}, {"identity", client_identity}, {NULL, NULL}};
   mw_bind_new_type(L, TYPE, methods, client_gc);
   lua_newtable(L);
   luaL_register(L, NULL, functions);

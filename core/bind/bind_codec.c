@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // kube._core.codec: JSON and object tables for lua/kube.
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "bind/bind.h"
 #include "bind/codec.h"
 #include "bind/codec_internal.h"
@@ -61,6 +64,19 @@ static int codec_encode_sorted(lua_State *L) {
   lua_pushlstring(L, buffer->p, buffer->n);
   if (buffer->cap > BUFFER_KEPT) mw_buf_deinit(buffer);
   if (scratch->cap > BUFFER_KEPT) mw_buf_deinit(scratch);
+  return 1;
+}
+
+// hash(text): 16 digits, the same for equal texts in this process.
+static int codec_hash(lua_State *L) {
+  struct mw_slice text = mw_bind_slice(L, 1);
+  uint32_t low = mw_hash(text);
+  lua_pushlstring(L, (const char *)&low, sizeof low);
+  lua_pushvalue(L, 1);
+  lua_concat(L, 2);
+  char digits[17];
+  snprintf(digits, sizeof digits, "%08" PRIx32 "%08" PRIx32, mw_hash(mw_bind_slice(L, -1)), low);
+  lua_pushstring(L, digits);
   return 1;
 }
 
@@ -267,6 +283,7 @@ void mw_bind_codec(lua_State *L) {
       {"int64", codec_int64},
       {"number", codec_number},
       {"get", mw_get},
+      {"hash", codec_hash},
       {"copy", codec_copy},
       {"object_key", codec_object_key},
       {"is_cached", codec_is_cached},

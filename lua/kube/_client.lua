@@ -22,13 +22,6 @@ local M = {}
 ---@field body string
 ---@field object? table the body, when it is JSON
 
----@class kube.Error
----@field code string the server's reason ("NotFound", "Conflict"; "HTTP" when it gave none), or what
---- became of the connection: "timeout", "refused", "eof", "connect", "tls", "auth", "limit"
----@field message string
----@field status? integer of the answer
----@field details? table of the server's Status
-
 local DEFAULT_TIMEOUT = 30
 local SHOWN_MAX = 300
 
@@ -49,7 +42,8 @@ local TAKEN = {
 
 local SCALARS = { string = true, number = true, boolean = true, cdata = true }
 
-local function escape(text)
+--- Percent-encodes text for a path or a query.
+function M.escape(text)
   return (text:gsub("[^%w%-._~]", function(c) return ("%%%02X"):format(c:byte()) end))
 end
 
@@ -65,17 +59,17 @@ local function query_value(what, name, value)
     errors.misuse("%s: query '%s' must be a string, a number, a boolean or a list of those, not a %s", what, name,
       type(value))
   end
-  return escape(type(value) == "string" and value or core.codec.encode(value))
+  return M.escape(type(value) == "string" and value or core.codec.encode(value))
 end
 
--- "a=1&b=x&b=y", by name.
-local function query_text(what, query)
+--- "a=1&b=x&b=y", by name.
+function M.query_text(what, query)
   local parts = {}
   for _, name in ipairs(sorted_keys(query)) do
     if type(name) ~= "string" then errors.misuse("%s: query takes { name = value }, not a list", what) end
     local values = query[name]
     for _, value in ipairs(type(values) == "table" and values or { values }) do
-      parts[#parts + 1] = escape(name) .. "=" .. query_value(what, name, value)
+      parts[#parts + 1] = M.escape(name) .. "=" .. query_value(what, name, value)
     end
   end
   return table.concat(parts, "&")
@@ -88,7 +82,7 @@ local function target(what, opts)
   if path:find("[^!-~]") or path:find("#", 1, true) then
     errors.misuse("%s: path must be percent-encoded: no blanks, no '#', nothing but ASCII", what)
   end
-  local query = opts.query and query_text(what, opts.query) or ""
+  local query = opts.query and M.query_text(what, opts.query) or ""
   if query == "" then return path end
   return path .. (path:find("?", 1, true) and "&" or "?") .. query
 end
@@ -109,11 +103,23 @@ local function header_list(what, given)
   return list
 end
 
-local function encoded(what, body)
+--- The text of a body: JSON when it is a table.
+---@param what string the name of the function in messages
+function M.encoded(what, body)
   if type(body) ~= "table" then return body end
   local ok, text = pcall(core.codec.encode, body)
   if ok then return text end
   errors.misuse("%s: body: %s", what, (tostring(text):gsub("^.-kube%.json%.encode%(%): ", "")))
+end
+
+--- The seconds that a request may take, of the option `timeout`.
+---@param what string the name of the function in messages
+---@param seconds? number
+---@return number
+function M.timeout(what, seconds)
+  seconds = seconds or DEFAULT_TIMEOUT
+  if seconds > 0 and seconds < math.huge then return seconds end
+  errors.misuse("%s: option 'timeout' must be a number of seconds above 0, not %s", what, tostring(seconds))
 end
 
 -- What the core sends, from what a script wrote.
@@ -122,10 +128,6 @@ local function checked(what, opts)
   local method = opts.method or "GET"
   if not METHODS[method] then
     errors.misuse("%s: '%s' is not a method%s", what, method, options.hint(method:upper(), METHODS))
-  end
-  local timeout = opts.timeout or DEFAULT_TIMEOUT
-  if not (timeout > 0 and timeout < math.huge) then
-    errors.misuse("%s: option 'timeout' must be a number of seconds above 0, not %s", what, tostring(timeout))
   end
   if method == "PATCH" and not opts.content_type then
     errors.misuse("%s: a PATCH needs content_type = \"application/merge-patch+json\", "
@@ -138,8 +140,8 @@ local function checked(what, opts)
     path = target(what, opts),
     accept = opts.accept,
     content_type = opts.content_type or "application/json",
-    body = encoded(what, opts.body),
-    timeout = timeout,
+    body = M.encoded(what, opts.body),
+    timeout = M.timeout(what, opts.timeout),
     headers = header_list(what, opts.headers),
   }
 end
@@ -161,17 +163,42 @@ end
 local function refusal(response)
   local given = response.object
   if not given or given.kind ~= "Status" then
-    return errors.new("HTTP", ("the server answered %d%s"):format(response.status, shown(response.body)),
-      { status = response.status })
+    local message = ("the server answered %d%s"):format(response.status, shown(response.body))
+    return errors.refusal(response.status, nil, message)
   end
   local reason = text_of(given.reason)
   local message = text_of(given.message)
     or ("the server answered %d%s"):format(response.status, reason and " (" .. reason .. ")" or "")
-  return errors.new(reason or "HTTP", message,
-    { status = response.status, details = type(given.details) == "table" and given.details or nil })
+  local err = errors.refusal(response.status, reason, message, type(given.details) == "table" and given.details or nil)
+  err.continue = type(given.metadata) == "table" and text_of(given.metadata.continue) or nil
+  return err
 end
 
 local send = task.awaiting("a request", function(call, client, wire) return call:send(client, wire) end)
+
+--- Raises in the load phase. what is the name of the function in messages.
+function M.check_loaded(what)
+  if not core.task.is_loading() then return end
+  errors.misuse("%s cannot be used while the script loads, which declares things and does none: write it behind "
+    .. "the first await (factory:wait_for_cache_sync(), kube.sleep(0)), in a handler, or in "
+    .. "kube.background(name, function)", what)
+end
+
+--- Sends what is known to be right with a client (nil: the host's own) and waits for the whole answer. The end of
+--- the task is raised; what else goes wrong is returned as nil and the error.
+---@param client? kube.Client
+---@param wire table what the core takes: what, method, path, accept, content_type, body, timeout, headers
+---@return kube.Response?
+---@return kube.Error?
+function M.exchange(client, wire)
+  local call = core.request.new()
+  send(call, client, wire)
+  local status, headers, body = call:result()
+  if not status then return nil, errors.of_transport(headers) end
+  local response = { status = status, headers = headers, body = body, object = decoded(headers, body) }
+  if status >= 400 then return nil, refusal(response) end
+  return response
+end
 
 --- Sends a request with a client (nil: the host's own) and waits for the whole answer. Misuse and the
 --- end of the task are raised; what else goes wrong is returned as nil and the error.
@@ -181,26 +208,15 @@ local send = task.awaiting("a request", function(call, client, wire) return call
 ---@return kube.Response?
 ---@return kube.Error?
 function M.try_request(client, opts, what)
-  if core.task.is_loading() then
-    errors.misuse("%s cannot be used while the script loads, which declares things and does none: write it behind "
-      .. "the first await (factory:wait_for_cache_sync(), kube.sleep(0)), in a handler, or in "
-      .. "kube.background(name, function)", what)
-  end
-  local call = core.request.new()
-  send(call, client, checked(what, opts))
-  local status, headers, body = call:result()
-  if not status then return nil, headers end
-  local response = { status = status, headers = headers, body = body, object = decoded(headers, body) }
-  if status >= 400 then return nil, refusal(response) end
-  return response
+  M.check_loaded(what)
+  return M.exchange(client, checked(what, opts))
 end
 
 --- The same, but everything that goes wrong is raised.
 function M.request(client, opts, what)
   local response, err = M.try_request(client, opts, what)
   if response then return response end
-  err.where = core.where()
-  error(err, 0)
+  errors.raise(err)
 end
 
 ---@class kube.Client
@@ -219,7 +235,5 @@ function Client:request(opts) return M.request(self, opts, "client:request") end
 ---@return kube.Response?
 ---@return kube.Error?
 function Client:try_request(opts) return M.try_request(self, opts, "client:try_request") end
-
-options.guard(Client, "client", { is = function(value) return getmetatable(value) == "kube.client" end })
 
 return M

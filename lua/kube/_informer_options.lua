@@ -1,7 +1,6 @@
 -- What an informer can be made with: checked where it is written, and turned into what the core takes.
-local core = require "kube._core"
-local errors = require "kube._error"
 local options = require "kube._options"
+local verb_options = require "kube._verb_options"
 
 local informer_options = {}
 
@@ -20,32 +19,11 @@ local transform_options = { keep = "table", drop = "table" }
 local backoff_options = { duration = "number", factor = "number", jitter = "number", cap = "number",
   steps = "number", reset = "number" }
 
--- The canonical text of a field selector: text, or a table of equalities.
-local function fields_text(selector)
-  if type(selector) ~= "table" then return core.selector.fields(selector) end
-  local parts = {}
-  for name, value in pairs(selector) do
-    if type(name) ~= "string" or type(value) == "table" then
-      errors.misuse("a field selector as a table maps fields to values, as in "
-        .. "{ [\"spec.nodeName\"] = \"n1\" }")
-    end
-    parts[#parts + 1] = name .. "=" .. tostring(value):gsub("[\\,=]", "\\%0")
-  end
-  table.sort(parts)
-  return core.selector.fields(table.concat(parts, ","))
-end
-
--- The selectors of a table of options as canonical text, in place.
-local function canonical_selectors(opts)
-  if opts.label_selector then opts.label_selector = core.selector.labels(opts.label_selector) end
-  if opts.field_selector then opts.field_selector = fields_text(opts.field_selector) end
-end
-
 --- A checked copy of the options that a script gave to `what`.
 function informer_options.check(what, given, known)
   local opts = {}
   for name, value in pairs(options.check(what, given, known)) do opts[name] = value end
-  canonical_selectors(opts)
+  verb_options.canonical_selectors(opts)
   if type(opts.transform) == "table" then
     options.check(what .. ": transform", opts.transform, transform_options)
   end
@@ -70,7 +48,7 @@ local function query_of(opts)
     local changed = opts.tweak_list_options(list_options)
     list_options = type(changed) == "table" and changed or list_options
     options.check("what tweak_list_options leaves", list_options, list_options_known)
-    canonical_selectors(list_options)
+    verb_options.canonical_selectors(list_options)
   end
   local parts = {}
   for key, value in pairs(list_options) do

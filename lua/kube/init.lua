@@ -7,11 +7,18 @@ local handler = require "kube._handler"
 local informer = require "kube._informer"
 local informer_options = require "kube._informer_options"
 local options = require "kube._options"
+local retry = require "kube._retry"
 local task = require "kube._task"
 require "kube._indexer"
 require "kube._mutation"
+require "kube._verbs"
 
-local kube = {}
+-- kube.client is the host's own client, made when it is first used: a script may do without one.
+local kube = setmetatable({}, { __index = function(self, name)
+  if name ~= "client" then return nil end
+  self.client = core.client.new({})
+  return self.client
+end })
 
 --- A client: which API server, as whom. Without options it is the host's own (--kubeconfig,
 --- KUBECONFIG, or the pod's service account).
@@ -148,6 +155,11 @@ kube.sleep = task.sleep
 ---@param fn function
 kube.background = task.background
 
+--- Calls a function again while it fails with a conflict.
+kube.retry_on_conflict = retry.on_conflict
+
+for name, predicate in pairs(errors.predicates) do kube[name] = predicate end
+
 kube.get = core.codec.get
 kube.copy = core.codec.copy
 kube.array = core.codec.array
@@ -184,6 +196,7 @@ end
 
 -- Functions, not methods: kube:new_client{} would take kube for the options.
 for _, name in ipairs { "new_client", "request", "try_request", "shared_informer_factory", "informer", "new_informer",
+  "retry_on_conflict",
   "wait_for_cache_sync", "stop_channel", "sleep", "background", "set_owner", "remove_owner", "is_owned_by",
   "controller_of", "edit", "merge", "diff", "equal", "sha256" } do
   local fn = kube[name]

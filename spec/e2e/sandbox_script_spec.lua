@@ -74,12 +74,12 @@ describe("a script in its sandbox", function()
       saw("+early", "+late")
       same("late", informer:get_indexer():get("play/late").metadata.name)
       local err = select(2, pcall(create, "late"))
-      same("AlreadyExists 409", err.code .. " " .. err.status)
+      same("already_exists 409", err.code .. " " .. err.status)
       same('configmaps "late" already exists', err.message)
       delete "early"
       saw("+early", "+late", "-early")
       local _, gone = kube.try_request { path = PLAY .. "/early" }
-      same("NotFound", gone.code)
+      same("not_found", gone.code)
     ]]
   end)
 
@@ -119,9 +119,9 @@ describe("a script in its sandbox", function()
     play [[
       local id = sandbox.fault { verb = "get", resource = "configmaps", status = 503, message = "not now", count = 0 }
       local _, err = kube.try_request { path = PLAY .. "/x" }
-      same("ServiceUnavailable 503 not now", ("%s %d %s"):format(err.code, err.status, err.message))
+      same("unavailable 503 not now", ("%s %d %s"):format(err.code, err.status, err.message))
       sandbox.clear_faults(id)
-      same("NotFound", select(2, kube.try_request { path = PLAY .. "/x" }).code)
+      same("not_found", select(2, kube.try_request { path = PLAY .. "/x" }).code)
       sandbox.fault { verb = "get", delay = 30, count = 0 }
       same("timeout", select(2, kube.try_request { path = PLAY .. "/x", timeout = 0.1 }).code)
       sandbox.clear_faults()
@@ -162,7 +162,7 @@ describe("a script in its sandbox", function()
       assert(os.time() - started >= 1, "nobody waited")
       sandbox.fault { verb = "get", resource = "configmaps", status = 429, retry_after = 60, count = 0 }
       local _, err = kube.try_request { path = PLAY .. "/a" }
-      same("TooManyRequests 429 60", ("%s %d %d"):format(err.code, err.status, err.details.retryAfterSeconds))
+      same("too_many_requests 429 60", ("%s %d %d"):format(err.code, err.status, err.details.retryAfterSeconds))
     ]]
   end)
 
@@ -190,7 +190,7 @@ describe("a script in its sandbox", function()
       create "b"
       saw("+a", "-a", "+b")
       sandbox.restore(snapshot)
-      same("NotFound", select(2, kube.try_request { path = PLAY .. "/b" }).code)
+      same("not_found", select(2, kube.try_request { path = PLAY .. "/b" }).code)
       same(200, kube.request({ path = PLAY .. "/a" }).status)
       eventually(function() return #seen == 5 end)
       table.sort(seen)
@@ -208,7 +208,7 @@ describe("a script in its sandbox", function()
       same(4599, sandbox.advance(3599))
       same(200, kube.request({ path = EVENTS .. "/e" }).status)
       same(4601, sandbox.advance(2))
-      same("NotFound", select(2, kube.try_request { path = EVENTS .. "/e" }).code)
+      same("not_found", select(2, kube.try_request { path = EVENTS .. "/e" }).code)
       same(4601, sandbox.now())
       assert(math.abs(sandbox.thaw() - os.time()) < 5)
       local now = sandbox.freeze()

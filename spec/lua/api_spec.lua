@@ -40,6 +40,8 @@ local names_of_api = [[
 -- What the binary hides behind a metatable, from the sources that define it.
 local hidden = { { "lua/kube/_task.lua", "function Stop:([%w_]+)", "stop channel" },
   { "lua/kube/_client.lua", "function Client:([%w_]+)", "client" },
+  { "lua/kube/_verbs.lua", "function verbs%.([%w_]+)", "client" },
+  { "lua/kube/_verbs.lua", "function Session:([%w_]+)", "client" },
   { "core/bind/bind_task.c", '{"([%w_]+)", handle_', "task" } }
 
 local function read(path)

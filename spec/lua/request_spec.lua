@@ -102,18 +102,21 @@ describe("a request", function()
     run(serve(function(request) return answers[request.path] end), [[
       local client = kube.new_client()
       local err = failure(client.request, client, { path = "/gone" })
-      same({ "NotFound", 'pods "a" not found', 404, "pods" }, { err.code, err.message, err.status, err.details.kind })
+      same({ "not_found", "NotFound", 'pods "a" not found', 404, "pods", false },
+        { err.code, err.reason, err.message, err.status, err.details.kind, err.retriable })
       assert(tostring(err):find('^[^\n]*script%.lua:%d+: pods "a" not found$'), tostring(err))
       local none, again = client:try_request { path = "/gone" }
       assert(none == nil)
-      same({ "NotFound", 'pods "a" not found', 404 }, { again.code, tostring(again), again.status })
+      same({ "not_found", 'pods "a" not found', 404 }, { again.code, tostring(again), again.status })
       same(180000, #failure(kube.request, { path = "/long" }).message)
       local _, page = kube.try_request { path = "/page" }
-      same({ "HTTP", "the server answered 502: <h1>Bad Gateway</h1>", 502 }, { page.code, page.message, page.status })
+      same({ "internal", "the server answered 502: <h1>Bad Gateway</h1>", 502, true },
+        { page.code, page.message, page.status, page.retriable })
+      assert(page.reason == nil)
       local _, bare = kube.try_request { path = "/bare" }
-      same({ "HTTP", "the server answered 500", 500 }, { bare.code, bare.message, bare.status })
+      same({ "internal", "the server answered 500", 500 }, { bare.code, bare.message, bare.status })
       local _, empty = kube.try_request { path = "/empty" }
-      same({ "HTTP", "the server answered 400" }, { empty.code, empty.message })
+      same({ "bad_request", "the server answered 400" }, { empty.code, empty.message })
     ]])
   end)
 
@@ -166,8 +169,8 @@ describe("a request", function()
     run(server, [[
       same(200, kube.request({ method = "POST", path = "/soon" }).status)
       local err = failure(kube.request, { path = "/later" })
-      same({ "TooManyRequests", "slow down", 429, 1 },
-        { err.code, err.message, err.status, err.details.retryAfterSeconds })
+      same({ "too_many_requests", "TooManyRequests", "slow down", 429, 1 },
+        { err.code, err.reason, err.message, err.status, err.details.retryAfterSeconds })
     ]])
     assert.are.equal(3, #server.requests)
   end)
