@@ -147,6 +147,22 @@ describe("the descriptors of a definition", function()
     assert.is_true(v1.verbs.create)
   end)
 
+  it("read what is stored as their schema has it now", function()
+    local document = widgets { versions = json.decode [=[[{"name":"v1","served":true,"storage":true,"schema":{
+      "openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"integer"},
+      "late":{"type":"string","default":"d"}}}}}}}]]=] }
+    local R = descriptor.of(document)[1]
+    local stored = json.decode [[{"apiVersion":"ex.io/v0","kind":"Widget","metadata":{"name":"w"},
+      "spec":{"a":1,"gone":2}}]]
+    local before = json.encode(stored)
+    local view = R.from_storage(stored)
+    assert.equal('{"apiVersion":"ex.io/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"a":1,"late":"d"}}',
+      json.encode(view))
+    assert.equal(view, R.from_storage(stored))
+    assert.equal(view, R.from_storage(view))
+    assert.equal(before, json.encode(stored))
+  end)
+
   it("lose the verbs that write while the definition is being deleted", function()
     local document = widgets()
     document.metadata.deletionTimestamp = "2026-01-01T00:00:00Z"

@@ -27,6 +27,17 @@ describe("a watch", function()
       .. '{"name":"b","namespace":"default","resourceVersion":"3"}}}\n', stream.text)
   end)
 
+  it("whose events cannot be written ends alone", function()
+    local broken, whole = rig:watch(CM .. "&resourceVersion=3"), rig:watch(CM .. "&resourceVersion=3")
+    local first = rig.S.watches.storages.configmaps[1]
+    first.event = function() error("a mistake") end
+    put(rig, "c")
+    rig.turn()
+    assert.is_true(broken.cut)
+    assert.equal("ADDED c/4", whole:short())
+    assert.equal(1, rig.S.watches.count)
+  end)
+
   it("begins with the state when no version is named, and says where that ends if bookmarks may be sent", function()
     for _, query in ipairs { "", "&resourceVersion=0", INITIAL, INITIAL .. "&resourceVersion=2" } do
       assert.equal("ADDED a/2 ADDED b/3", rig:watch(CM .. query):short())

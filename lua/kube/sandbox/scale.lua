@@ -2,16 +2,25 @@
 local field = require "kube.sandbox.field"
 local body = require "kube.sandbox.body"
 local json = require "kube.sandbox.json"
-local merge_patch = require "kube.sandbox.patch.merge_patch"
-local json_patch = require "kube.sandbox.patch.json_patch"
-local go_json = require "kube.sandbox.go_json"
+local kinds = require "kube.sandbox.kinds"
 local object = require "kube.sandbox.object"
+local patch = require "kube.sandbox.patch"
 local patch_apply = require "kube.sandbox.patch.apply"
 local request = require "kube.sandbox.request"
 local status = require "kube.sandbox.status"
 local update = require "kube.sandbox.update"
 
 local scale = {}
+
+-- What requests send, whatever is scaled.
+local SCALE = {
+  builtin = true,
+  group = "autoscaling",
+  version = "v1",
+  api_version = "autoscaling/v1",
+  kind = "Scale",
+  definition = kinds.definition("autoscaling/v1", "Scale"),
+}
 
 local DEFAULT_PATHS = { spec = ".spec.replicas", status = ".status.replicas" }
 
@@ -89,7 +98,7 @@ local function commit(ctx, old, wanted, options)
   local replicas = json.get(wanted, "spec", "replicas") or 0
   -- A custom resource has the check of its own.
   if replicas < 0 and ctx.R.builtin then
-    error(status.invalid({ kind = "Scale", group = "autoscaling" }, old.metadata.name,
+    error(status.invalid(SCALE, old.metadata.name,
       { field.invalid("spec.replicas", replicas, "must be greater than or equal to 0") }))
   end
   local given = json.get(wanted, "metadata", "resourceVersion") or ""
@@ -103,16 +112,10 @@ end
 
 function scale.update(ctx)
   local options = request.write_options(ctx.info, "UpdateOptions")
-  local wanted = body.decode(ctx, ctx.R, "Scale")
+  local wanted = body.object(ctx, SCALE, options.field_validation)
   update.check_name(ctx, wanted)
   return commit(ctx, object.get(ctx), wanted, options)
 end
-
-local PATCHES = {
-  ["application/merge-patch+json"] = merge_patch.apply,
-  ["application/strategic-merge-patch+json"] = merge_patch.apply,
-  ["application/json-patch+json"] = json_patch.apply,
-}
 
 -- A configuration of the scale as one of its parent, which is what keeps the owners of the field.
 local function parent_config(R, config)
@@ -133,21 +136,14 @@ local function apply_scale(ctx)
 end
 
 function scale.patch(ctx)
-  local media = body.media_type(ctx.request.header("content-type"))
-  if media == "application/apply-patch+yaml" then
+  local media, is_apply = patch.check_type(ctx)
+  if is_apply then
     local code, document = apply_scale(ctx)
     return code, of(ctx.R, document)
   end
-  local apply = PATCHES[media]
-  if not apply then error(status.unsupported_media_type("415: Unsupported Media Type")) end
   local options = request.write_options(ctx.info, "PatchOptions")
   local old = object.get(ctx)
-  local text = ctx.request.body or ""
-  local change = json.decode(text)
-  if change == nil then error(status.bad_request("error decoding patch: %s", go_json.problem(text))) end
-  local wanted, _, message = apply(of(ctx.R, old), change)
-  if not wanted then error(status.unprocessable(message)) end
-  return commit(ctx, old, wanted, options)
+  return commit(ctx, old, patch.change(ctx, SCALE, of(ctx.R, old), media, options), options)
 end
 
 return scale

@@ -178,7 +178,9 @@ end
 
 local function shared_event(ctx, representation)
   local texts = ctx.S.watches.texts
-  local form = ("%s %s %s"):format(representation.as or "", representation.version, ctx.R.api_version)
+  -- A definition that changes changes what is read of the same document.
+  local edition = json.get(ctx.R, "crd", "metadata", "generation") or ""
+  local form = table.concat({ representation.as or "", representation.version, ctx.R.api_version, edition }, " ")
   local function encode(doc) return json.encode(shown(ctx, representation, "ADDED", doc)) end
   return function(kind, doc)
     local own = kind == "ERROR" or kind == "BOOKMARK"

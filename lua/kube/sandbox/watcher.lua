@@ -1,6 +1,7 @@
 -- One watch: what it selects, what waits for its client, and when it ends. Events wait as type,
 -- document and the revision they are of, and become text only when they are sent. What waits is what
 -- the store's history keeps anyway: a client that falls further behind than that is cut.
+local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local list_options = require "kube.sandbox.list_options"
 local store = require "kube.sandbox.store"
@@ -106,17 +107,29 @@ local function take(self)
   return self.event(kind, doc)
 end
 
--- Sends one piece of at most `count` events; how many there were, none while the client is slow.
-local function send_piece(self, count)
-  local writer = self.writer
-  if self.ended or self.head > self.tail or writer.backlog and writer:backlog() > 0 then return 0 end
+-- The text of one piece of at most `count` events, and how many there are in it.
+local function piece(self, count)
   local texts, n, size = {}, 0, 0
   while size < PIECE and n < count and self.head <= self.tail do
     n = n + 1
     texts[n] = take(self)
     size = size + #texts[n]
   end
-  if not writer:write(table.concat(texts)) then self:gone() end
+  return table.concat(texts), n
+end
+
+-- Sends one piece; how many events there were, none while the client is slow. A watch whose events
+-- cannot be written ends alone: the others are sent theirs by the same loop.
+local function send_piece(self, count)
+  local writer = self.writer
+  if self.ended or self.head > self.tail or writer.backlog and writer:backlog() > 0 then return 0 end
+  local ok, text, n = xpcall(piece, debug.traceback, self, count)
+  if not ok then
+    host.log("error", "the sandbox failed on a watch", { resource = self.R.resource_name, why = text })
+    self:cut()
+    return 0
+  end
+  if not writer:write(text) then self:gone() end
   return n
 end
 

@@ -1,7 +1,9 @@
 -- The descriptors (see kube.sandbox.kinds) of the resources that a definition serves.
-local json = require "kube.sandbox.json"
+local default = require "kube.sandbox.crd.default"
 local definition = require "kube.sandbox.crd.definition"
+local json = require "kube.sandbox.json"
 local kinds = require "kube.sandbox.kinds"
+local prune = require "kube.sandbox.crd.prune"
 
 local descriptor = {}
 
@@ -43,9 +45,26 @@ local function selectable(version)
   return paths
 end
 
+-- What is stored may be older than the schema, or of another version's: it is read as this one has
+-- it, without what it does not specify and with its defaults.
+local function reader(api_version, schema)
+  if not schema then return nil end
+  local views = setmetatable({}, { __mode = "kv" })
+  return function(stored)
+    local view = views[stored]
+    if not view then
+      view = stored.apiVersion == api_version and stored or json.with(stored, "apiVersion", api_version)
+      view = default.apply(prune.prune(view, schema), schema)
+      views[stored] = view
+    end
+    return view
+  end
+end
+
 local function of_version(document, version)
   local spec = document.spec
   local names = json.get(document, "status", "acceptedNames") or spec.names
+  local schema = json.get(version, "schema", "openAPIV3Schema")
   return kinds.complete {
     builtin = false,
     crd = document,
@@ -62,7 +81,8 @@ local function of_version(document, version)
     categories = names.categories,
     subresources = subresources(version, spec),
     scale = json.get(version, "subresources", "scale"),
-    schema = json.get(version, "schema", "openAPIV3Schema"),
+    schema = schema,
+    from_storage = reader(spec.group .. "/" .. version.name, schema),
     columns = version.additionalPrinterColumns,
     selectable_fields = selectable(version),
     deprecation_warning = deprecation(spec, version),

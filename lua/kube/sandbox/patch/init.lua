@@ -48,8 +48,8 @@ appliers[MERGE] = function(_, old, text)
   return merge_patch.apply(old, decoded(text, "error decoding patch: "))
 end
 
-appliers[STRATEGIC] = function(ctx, old, text)
-  return strategic.apply(old, decoded(text, ""), schema.of(ctx.R))
+appliers[STRATEGIC] = function(R, old, text)
+  return strategic.apply(old, decoded(text, ""), schema.of(R))
 end
 
 -- What is wrong with the patch itself, as fieldValidation wants to hear it.
@@ -81,8 +81,7 @@ end
 
 -- Reads the patched document as a body would be read, and reports in the words of a patch: of a
 -- strategic one (`change`) the patch itself is shown, of any other what came out.
-local function conform(ctx, document, problems, validation, change)
-  local R = ctx.R
+local function conform(ctx, R, document, problems, validation, change)
   local function refuse(detail)
     error(invalid_patch(change and gotext.value(change) or json.encode(document), detail))
   end
@@ -105,29 +104,38 @@ local function check_identity(ctx, document)
   if json.is_object(document.metadata) then update.check_name(ctx, document) end
 end
 
-local function run_change(ctx, media, options)
-  local old = object.get(ctx)
+--- What the request's patch makes of `old`, a document of kind R: the resource, or a part of it. One
+--- that is no apply, and of a type that check_type() took.
+function patch.change(ctx, R, old, media, options)
   local text = ctx.request.body or ""
   local problems = options.field_validation ~= "Ignore" and patch_problems(media, text) or {}
-  local document, kind, message = appliers[media](ctx, old, text)
+  local document, kind, message = appliers[media](R, old, text)
   if not document then error(refusals[kind](message)) end
   local change = media == STRATEGIC and json.decode(text) or nil
-  document = conform(ctx, document, problems, options.field_validation, change)
+  document = conform(ctx, R, document, problems, options.field_validation, change)
   check_identity(ctx, document)
-  return 200, update.commit(ctx, document, old, options)
+  return document
 end
 
---- Handles the request, of the object or of its status.
-function patch.run(ctx)
+--- The type of the request's patch, and whether it is an apply; raises when it cannot be one of this
+--- resource.
+function patch.check_type(ctx)
   local R = ctx.R
   local media = body.media_type(ctx.request.header("content-type"))
   local known = appliers[media] and (media ~= STRATEGIC or R.builtin)
   if not known and media ~= APPLY then refuse_media_type(R) end
   if #(ctx.request.body or "") > body.LIMIT then error(status.too_large(body.LIMIT)) end
-  if media == APPLY then return apply.run(ctx, ctx.info.subresource) end
+  return media, media == APPLY
+end
+
+--- Handles the request, of the object or of its status.
+function patch.run(ctx)
+  local media, is_apply = patch.check_type(ctx)
+  if is_apply then return apply.run(ctx, ctx.info.subresource) end
   local options = request.write_options(ctx.info, "PatchOptions")
   options.subresource = ctx.info.subresource
-  return run_change(ctx, media, options)
+  local old = object.get(ctx)
+  return 200, update.commit(ctx, patch.change(ctx, ctx.R, old, media, options), old, options)
 end
 
 return patch
