@@ -8,6 +8,7 @@
 #include "cache/factory.h"
 #include "client/rest.h"
 #include "script/generation.h"
+#include "server/health.h"
 #include "transport/http.h"
 #include "transport/kubeconfig.h"
 #include "transport/loop.h"
@@ -21,13 +22,14 @@ struct mw_host_config {
   const char *ns;  // -n: the namespace a factory uses when the script names none
   bool jit;
   bool http1_only;
-  double grace;  // seconds for tasks to end at shutdown, 0: 10
+  const char *listen;  // where metrics and probes are served, ADDRESS:PORT; NULL: nowhere
+  double grace;        // seconds for tasks to end at shutdown, 0: 10
 };
 
 // Exit codes.
 enum {
   MW_EXIT_OK = 0,
-  MW_EXIT_SCRIPT = 1,    // the script or the sandbox failed to start, or failed
+  MW_EXIT_SCRIPT = 1,    // the script, the sandbox or a listener failed to start, or failed
   MW_EXIT_USAGE = 2,     // wrong arguments
   MW_EXIT_CONFIG = 3,    // no usable kubeconfig
   MW_EXIT_LEAK = 70,     // MOONWATCH_LEAK_CHECK found something alive at exit
@@ -50,6 +52,8 @@ struct mw_factory *mw_host_factory(struct mw_host *h);
 struct mw_loop *mw_host_loop(struct mw_host *h);
 struct mw_rest_pool *mw_host_requests(struct mw_host *h);
 const char *mw_host_namespace(struct mw_host *h);  // "" when not given
+// The checks behind /readyz and /healthz; always there, whether they are served or not.
+struct mw_health *mw_host_health(struct mw_host *h);
 // The default endpoint, loaded on first use: +1, or NULL and err.
 struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err);
 // Asks for an orderly shutdown with this exit code.
