@@ -18,7 +18,8 @@ void mw_bind_log(struct lua_State *L);     // write(level, message, fields)
 void mw_bind_codec(struct lua_State *L);   // encode, decode, null, array, object, int64, get, copy
 void mw_bind_client(struct lua_State *L);  // new{kubeconfig, context}
 void mw_bind_request(
-    struct lua_State *L);  // new() and its methods: send(client, options), result()
+    struct lua_State *L);                 // new() and its methods: send(client, options), result()
+void mw_bind_lease(struct lua_State *L);  // declare{...}, is_leading, holder ...
 void mw_bind_informer(struct lua_State *L);  // new{...} and the informer's methods
 void mw_bind_indexer(struct lua_State *L);   // reads: get, list, by_index ...
 void mw_bind_selector(struct lua_State *L);  // new; labels, fields: canonical text

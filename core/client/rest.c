@@ -277,7 +277,8 @@ void mw_rest_pool_free(struct mw_rest_pool *p) {
 }
 
 struct mw_rest *mw_rest_start(struct mw_rest_pool *pool, struct mw_endpoint *endpoint,
-                              const struct mw_request_options *options, mw_rest_cb cb, void *ctx) {
+                              const struct mw_request_options *options, bool unfenced,
+                              mw_rest_cb cb, void *ctx) {
   struct mw_rest *r = mw_xcalloc(1, sizeof *r);
   mw_live_add(MW_LIVE_CALL, 1);
   atomic_init(&r->refs, 1);
@@ -287,7 +288,7 @@ struct mw_rest *mw_rest_start(struct mw_rest_pool *pool, struct mw_endpoint *end
   r->cb = cb;
   r->ctx = ctx;
   copy_options(r, options);
-  if (is_write(options->method)) r->fence = mw_fence_ref(pool->fence);
+  if (!unfenced && is_write(options->method)) r->fence = mw_fence_ref(pool->fence);
   mw_buf_init(&r->result.head, MW_HTTP_HEAD_MAX);
   mw_buf_init(&r->result.body, MW_REST_BODY_MAX);
   if (options->timeout > 0) r->ends = mw_clock_now() + (uint64_t)(options->timeout * 1e9);

@@ -6,6 +6,7 @@
 // that the script thread finds them in one piece and copies nothing.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -42,8 +43,10 @@ struct mw_rest_result {
 typedef void (*mw_rest_cb)(void *ctx, struct mw_rest_result *result);
 
 // Begins a request. The options are copied; any_status and keep_head of them are set here. Takes
-// its own reference of the endpoint.
+// its own reference of the endpoint. unfenced: it changes nothing that replicas share, or is not
+// for an API server at all, and passes the fence whatever its method.
 struct mw_rest *mw_rest_start(struct mw_rest_pool *pool, struct mw_endpoint *endpoint,
-                              const struct mw_request_options *options, mw_rest_cb cb, void *ctx);
+                              const struct mw_request_options *options, bool unfenced,
+                              mw_rest_cb cb, void *ctx);
 // Ends the transfer, soon, and calls nobody. Sets *r to NULL; a NULL *r is fine.
 void mw_rest_cancel(struct mw_rest **r);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Life: both loops, the pool of connections, the registry of informers; then the generation; then
 // the script loop until `begin_shutdown`, whose steps follow one another from the loop: generation,
-// registry, loop. The rest is taken down in reverse order once the loop has returned.
+// lease, registry, loop. The rest is taken down in reverse order once the loop has returned.
 //
 // Signals are handled on the ingest loop, because a script can keep the script loop busy.
 #include "script/host.h"
@@ -15,12 +15,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "script/observe.h"
 #include "script/progress.h"
 
 enum { SIGNALS = 2, SETTLE_TURNS = 200, SETTLE_MS = 10 };
 
 static const double default_grace = 10;
+static const double lost_grace = 0.5;  // enough for tasks to be cancelled
 
 struct mw_host {
   const struct mw_host_config *config;
@@ -28,11 +28,10 @@ struct mw_host {
   struct mw_runtime runtime;
   struct mw_factory *factory;
   struct mw_rest_pool *requests;
+  struct mw_leader *leader;
   struct mw_endpoint *endpoint;  // NULL until asked for
   struct mw_generation *generation;
   struct mw_progress *progress;
-  struct mw_health *health;
-  struct mw_observe *observe;    // NULL when nobody asked for it
   uv_signal_t signals[SIGNALS];  // of the ingest loop
   uint64_t signalled_at;         // ingest thread only; 0: not yet
   char config_error[MW_ERR_MESSAGE_MAX];
@@ -47,6 +46,12 @@ static void on_factory_closed(void *arg) {
   mw_loop_stop(h->script);
 }
 
+// Renewed until here, and released when nothing of the script is left that could write.
+static void on_lease_closed(void *arg) {
+  struct mw_host *h = arg;
+  mw_factory_close(h->factory, on_factory_closed, h);
+}
+
 static void on_generation_stopped(void *arg) {
   struct mw_host *h = arg;
   if (!mw_generation_has_ended(h->generation)) {
@@ -55,10 +60,9 @@ static void on_generation_stopped(void *arg) {
     fflush(stdout);
     _exit(h->code != 0 ? h->code : MW_EXIT_SCRIPT);
   }
-  mw_observe_script(h->observe, NULL);
   mw_generation_free(h->generation);
   h->generation = NULL;
-  mw_factory_close(h->factory, on_factory_closed, h);
+  mw_leader_close(h->leader, on_lease_closed, h);
 }
 
 static void begin_shutdown(void *arg) {
@@ -67,10 +71,11 @@ static void begin_shutdown(void *arg) {
   mw_progress_free(h->progress);
   h->progress = NULL;
   if (h->generation == NULL) {
-    mw_factory_close(h->factory, on_factory_closed, h);
+    mw_leader_close(h->leader, on_lease_closed, h);
     return;
   }
   double grace = h->config->grace > 0 ? h->config->grace : default_grace;
+  if (h->code == MW_EXIT_LEASE) grace = lost_grace;
   mw_generation_stop(h->generation, grace, on_generation_stopped, h);
 }
 
@@ -78,8 +83,12 @@ void mw_host_shutdown(struct mw_host *h, int code) {
   if (h->shutdown) return;
   h->shutdown = true;
   h->code = code;
-  mw_observe_shutdown(h->observe);
   mw_loop_post(h->script, begin_shutdown, h);
+}
+
+void mw_host_lost_lease(struct mw_host *h) {
+  mw_host_shutdown(h, MW_EXIT_LEASE);
+  h->code = MW_EXIT_LEASE;  // also when it is lost while shutting down
 }
 
 // What a failure means for the exit code: a kubeconfig that cannot be used is told apart.
@@ -101,7 +110,6 @@ static void look(void *arg) {
   if (h->generation != NULL) mw_generation_changed(h->generation);
   if (!h->running) return;
   mw_progress_look(h->progress);
-  mw_observe_look(h->observe);
   if (mw_generation_is_busy(h->generation) || h->shutdown) return;
   mw_log(MW_LOG_INFO, "nothing left to run");
   mw_host_shutdown(h, MW_EXIT_OK);
@@ -185,25 +193,13 @@ static int load(struct mw_host *h) {
       .path = h->config->script, .open = h->config->open, .jit = h->config->jit};
   struct mw_err err;
   h->generation = mw_generation_new(h, &config, &err);
-  mw_observe_script(h->observe, h->generation);
   if (h->generation != NULL && mw_generation_load(h->generation, &err) == 0) return 0;
   fprintf(stderr, "moonwatch: %s\n", err.message);
   return failure_code(h, err.message);
 }
 
-// 0, or the exit code when the address cannot be listened on.
-static int observe(struct mw_host *h) {
-  if (h->config->listen == NULL) return 0;
-  struct mw_err err;
-  h->observe = mw_observe_new(&h->runtime, h->factory, h->health, h->config->listen, &err);
-  if (h->observe != NULL) return 0;
-  fprintf(stderr, "moonwatch: cannot serve metrics: %s\n", err.message);
-  return MW_EXIT_SCRIPT;
-}
-
 static void run(struct mw_host *h) {
-  int code = observe(h);
-  if (code == 0) code = load(h);
+  int code = load(h);
   if (code != 0) {
     mw_host_shutdown(h, code);
   } else {
@@ -228,15 +224,14 @@ int mw_host_run(const struct mw_host_config *config) {
   mw_loop_call(h->ingest, ingest_open, h);
   h->factory = mw_factory_new(&h->runtime);
   h->requests = mw_rest_pool_new(&h->runtime);
+  h->leader = mw_leader_new(h);
   h->progress = mw_progress_new(h->script, h->factory);
-  h->health = mw_health_new();
   run(h);
-  mw_observe_free(h->observe);
   mw_factory_free(h->factory);
   mw_rest_pool_free(h->requests);
+  mw_leader_free(h->leader);
   settle(h);
   if (h->endpoint != NULL) mw_endpoint_unref(h->endpoint);
-  mw_health_free(h->health);
   mw_loop_call(h->ingest, ingest_close, h);
   mw_loop_join_thread(h->ingest);
   mw_loop_free(h->ingest);
@@ -258,9 +253,11 @@ struct mw_rest_pool *mw_host_requests(struct mw_host *h) {
   return h->requests;
 }
 
-struct mw_health *mw_host_health(struct mw_host *h) {
-  return h->health;
+struct mw_leader *mw_host_leader(struct mw_host *h) {
+  return h->leader;
 }
+
+const struct mw_runtime *mw_host_runtime(struct mw_host *h) { return &h->runtime; }
 
 const char *mw_host_namespace(struct mw_host *h) {
   return h->config->ns != NULL ? h->config->ns : "";

@@ -8,7 +8,7 @@
 #include "cache/factory.h"
 #include "client/rest.h"
 #include "script/generation.h"
-#include "server/health.h"
+#include "script/leader.h"
 #include "transport/http.h"
 #include "transport/kubeconfig.h"
 #include "transport/loop.h"
@@ -22,16 +22,16 @@ struct mw_host_config {
   const char *ns;  // -n: the namespace a factory uses when the script names none
   bool jit;
   bool http1_only;
-  const char *listen;  // where metrics and probes are served, ADDRESS:PORT; NULL: nowhere
-  double grace;        // seconds for tasks to end at shutdown, 0: 10
+  double grace;  // seconds for tasks to end at shutdown, 0: 10
 };
 
 // Exit codes.
 enum {
   MW_EXIT_OK = 0,
-  MW_EXIT_SCRIPT = 1,    // the script, the sandbox or a listener failed to start, or failed
+  MW_EXIT_SCRIPT = 1,    // the script or the sandbox failed to start, or failed
   MW_EXIT_USAGE = 2,     // wrong arguments
   MW_EXIT_CONFIG = 3,    // no usable kubeconfig
+  MW_EXIT_LEASE = 4,     // the lease of the leader election was lost
   MW_EXIT_LEAK = 70,     // MOONWATCH_LEAK_CHECK found something alive at exit
   MW_EXIT_SIGNAL = 130,  // a second signal
 };
@@ -51,13 +51,16 @@ int mw_host_check_leaks(int code);
 struct mw_factory *mw_host_factory(struct mw_host *h);
 struct mw_loop *mw_host_loop(struct mw_host *h);
 struct mw_rest_pool *mw_host_requests(struct mw_host *h);
+struct mw_leader *mw_host_leader(struct mw_host *h);
+const struct mw_runtime *mw_host_runtime(struct mw_host *h);
 const char *mw_host_namespace(struct mw_host *h);  // "" when not given
-// The checks behind /readyz and /healthz; always there, whether they are served or not.
-struct mw_health *mw_host_health(struct mw_host *h);
 // The default endpoint, loaded on first use: +1, or NULL and err.
 struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err);
 // Asks for an orderly shutdown with this exit code.
 void mw_host_shutdown(struct mw_host *h, int code);
+// The lease is lost: a shutdown that waits for nobody, with MW_EXIT_LEASE. Whatever the script
+// still tries to write does not pass the fence.
+void mw_host_lost_lease(struct mw_host *h);
 // The script's main task failed: logs the report and shuts down.
 void mw_host_failed(struct mw_host *h, const char *report);
 // Something changed (a task ended, an informer synced or stopped): wakes the tasks that wait for it

@@ -7,7 +7,8 @@ local errors = {}
 ---@field code string what went wrong, one word in snake_case: of a server's answer "not_found", "already_exists",
 --- "conflict", "forbidden", "unauthorized", "invalid", "bad_request", "gone", "expired", "too_many_requests",
 --- "timeout", "server_timeout", "internal", "unavailable", "method_not_allowed"...; of the connection "timeout",
---- "refused", "eof", "connect", "tls", "auth", "limit"; of a task "cancelled", "timeout"
+--- "refused", "eof", "connect", "tls", "auth", "limit"; of a task "cancelled", "timeout"; of a leader election
+--- "not_leading": a write that was not sent
 ---@field message string one sentence; of a server's answer its own, whole
 ---@field status? integer of the answer; nil when there was none
 ---@field reason? string the server's own word, as "AlreadyExists"
@@ -56,7 +57,7 @@ local BY_STATUS = {
 
 local RETRIABLE = {
   conflict = true, too_many_requests = true, timeout = true, server_timeout = true, internal = true,
-  unavailable = true, refused = true, eof = true, connect = true,
+  unavailable = true, refused = true, eof = true, connect = true, not_leading = true,
 }
 
 local function code_of(status, reason)
@@ -116,6 +117,7 @@ errors.predicates = {
   is_internal_error = predicate "internal",
   is_service_unavailable = predicate "unavailable",
   is_cancelled = predicate "cancelled",
+  is_not_leading = predicate "not_leading",
   is_no_match = predicate "no_match", -- no such kind or resource
 }
 

@@ -171,6 +171,8 @@ kube.json = { encode = core.codec.encode, decode = core.codec.decode }
 --- The key of an object: "ns/name", or "name".
 kube.key = core.codec.object_key
 
+kube.leader_election = require("kube._leader").leader_election
+
 -- Helpers: each module has its functions and what they do.
 local diff, edit, encoding, owner = require "kube._diff", require "kube._edit", require "kube._encoding",
   require "kube._owner"
@@ -179,9 +181,9 @@ for _, module in ipairs { owner, edit } do
 end
 kube.diff, kube.equal = diff.diff, diff.equal
 kube.base64, kube.sha256, kube.yaml = encoding.base64, encoding.sha256, encoding.yaml
-for _, name in ipairs { "condition", "duration", "finalizer", "quantity", "selector", "time" } do
-  kube[name] = require("kube._" .. name)
-end
+kube.condition = require "kube._condition"
+kube.finalizer = require "kube._finalizer"
+kube.time = require "kube._time"
 
 --- Structured logs: kube.log.info(message, { key = value }).
 kube.log = {}
@@ -196,7 +198,7 @@ end
 
 -- Functions, not methods: kube:new_client{} would take kube for the options.
 for _, name in ipairs { "new_client", "request", "try_request", "shared_informer_factory", "informer", "new_informer",
-  "retry_on_conflict",
+  "retry_on_conflict", "leader_election",
   "wait_for_cache_sync", "stop_channel", "sleep", "background", "set_owner", "remove_owner", "is_owned_by",
   "controller_of", "edit", "merge", "diff", "equal", "sha256" } do
   local fn = kube[name]

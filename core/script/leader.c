@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/leader.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "script/host.h"
+
+struct mw_leader {
+  struct mw_host *host;
+  struct mw_lease *lease;  // NULL: none
+  bool started;
+  mw_leader_cb listener;
+  void *listener_ctx;
+};
+
+struct mw_leader *mw_leader_new(struct mw_host *host) {
+  struct mw_leader *l = mw_xcalloc(1, sizeof *l);
+  l->host = host;
+  return l;
+}
+
+void mw_leader_free(struct mw_leader *l) {
+  if (l->lease != NULL) mw_lease_free(l->lease);
+  mw_free(l);
+}
+
+static void tell(struct mw_leader *l, const char *holder) {
+  if (l->listener != NULL) l->listener(l->listener_ctx, holder);
+  mw_host_poke(l->host);
+}
+
+static void on_change(void *ctx) { tell(ctx, NULL); }
+
+static void on_new_leader(void *ctx, const char *holder) { tell(ctx, holder); }
+
+static void on_lost(void *ctx, const char *why) {
+  struct mw_leader *l = ctx;
+  mw_log(MW_LOG_ERROR, "the lease is lost: ending at once",
+         MW_STR("lease", mw_lease_get_config(l->lease)->name), MW_STR("reason", why));
+  mw_host_lost_lease(l->host);
+}
+
+int mw_leader_declare(struct mw_leader *l, const struct mw_runtime *runtime,
+                      struct mw_endpoint *endpoint, const struct mw_lease_config *config,
+                      struct mw_fence *fence, struct mw_err *err) {
+  static const struct mw_lease_callbacks callbacks = {
+      .on_change = on_change, .on_new_leader = on_new_leader, .on_lost = on_lost};
+  if (l->lease == NULL) {
+    l->lease = mw_lease_new(runtime, endpoint, fence, config, &callbacks, l);
+    return 0;
+  }
+  const struct mw_lease_config *has = mw_lease_get_config(l->lease);
+  if (strcmp(has->ns, config->ns) == 0 && strcmp(has->name, config->name) == 0) return 0;
+  return mw_err_set(err, MW_ESTATE,
+                    "this process contends for the lease %s/%s; another one needs a restart",
+                    has->ns, has->name);
+}
+
+void mw_leader_start(struct mw_leader *l) {
+  if (l->started) return;
+  l->started = true;
+  mw_lease_start(l->lease);
+}
+
+struct mw_lease *mw_leader_lease(struct mw_leader *l) {
+  return l->lease;
+}
+
+void mw_leader_listen(struct mw_leader *l, mw_leader_cb cb, void *ctx) {
+  l->listener = cb;
+  l->listener_ctx = ctx;
+}
+
+void mw_leader_close(struct mw_leader *l, mw_loop_cb done, void *ctx) {
+  if (l->started) {
+    mw_lease_stop(l->lease, done, ctx);
+  } else {
+    mw_loop_post(mw_host_loop(l->host), done, ctx);
+  }
+}
