@@ -76,6 +76,12 @@ describe("the sandbox's requests", function()
     assert.are.equal(last + 1, asked().items[1].id)
   end)
 
+  it("have the method for a verb where there is no such", function()
+    assert.are.equal(405, (box:request("OPTIONS", CM)))
+    assert.are.equal("options", asked().items[1].verb)
+    assert.are.equal("options", asked().counts[1].verb)
+  end)
+
   it("leave out the sandbox's own controllers and /sandbox/v1", function()
     box:create("/api/v1/namespaces", { metadata = { name = "n" } })
     asked()

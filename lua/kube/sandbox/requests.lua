@@ -69,7 +69,7 @@ local function describe(ctx, response)
   local info = ctx.info
   local entry = json.object {
     time = ctx.S.clock:now(),
-    verb = info.verb,
+    verb = info.verb or info.method:lower(),
     path = ctx.request.target,
     user_agent = ctx.request.header("user-agent"),
     status = response.status,
