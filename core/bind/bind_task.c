@@ -72,6 +72,10 @@ static int task_changed(lua_State *L) {
 
 static struct mw_signal **check_signal(lua_State *L) { return luaL_checkudata(L, 1, SIGNAL_TYPE); }
 
+struct mw_signal *mw_bind_signal(struct lua_State *L, int idx) {
+  return *(struct mw_signal **)luaL_checkudata(L, idx, SIGNAL_TYPE);
+}
+
 static int signal_gc(lua_State *L) {
   struct mw_signal **s = check_signal(L);
   if (*s != NULL) mw_signal_unref(*s);

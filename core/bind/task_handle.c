@@ -2,8 +2,9 @@
 // kube._core.task, the part that starts tasks and gets to know what became of them.
 //
 //   local handle = task.start({ name =, ... }, fn, ...)
-//   task.join(handle)      awaits the end of a child: `true`
-//   handle:outcome()       true, results... | false, err, report
+//   task.join(handle)      awaits the end of a child that only the caller knows: `true`
+//   task.wait(handle)      awaits the end of any task, or a stop of the caller
+//   task.outcome(handle)   true, results... | false, err, report
 //
 // A handle is kept alive while its task runs. What became of the task is in the environment of the
 // userdata: the results by number and their count as n, or the error, its report, and the part of
@@ -13,12 +14,15 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "bind/util.h"
 #include "script/generation.h"
+#include "script/host.h"
 #include "script/ref.h"
 #include "script/sched.h"
+#include "script/signal.h"
 
 #define TYPE "kube.task"
 
@@ -28,13 +32,27 @@ enum { AT_ERROR = 1, AT_REPORT, AT_OWN };
 struct handle {
   struct mw_task *task;  // NULL: not started yet, or ended
   bool done, failed;
-  bool keeps;      // what becomes of it; else a failure is logged
+  bool logs;       // a failure: nobody else gets to know
+  bool heeded;     // whoever started it looks at what becomes of it
   bool cancelled;  // before it was started
+  int waiting;     // how many wait for it now
   int self;
+  int inbox;                 // a table that the handle is appended to when the task has ended
+  struct mw_signal *signal;  // of the end; NULL before the first wait
+  struct mw_unseen *unseen;
   char name[NAME_ROOM];
 };
 
 static struct handle *check_handle(lua_State *L, int idx) { return luaL_checkudata(L, idx, TYPE); }
+
+static int handle_gc(lua_State *L) {
+  struct handle *h = check_handle(L, 1);
+  mw_unseen_orphan(h->unseen);
+  h->unseen = NULL;
+  if (h->signal != NULL) mw_signal_unref(h->signal);
+  h->signal = NULL;
+  return 0;
+}
 
 // [values...] -> []: makes them the environment of the handle.
 static void keep_results(struct handle *h, lua_State *L) {
@@ -70,25 +88,47 @@ static void log_failure(const struct handle *h, const char *report) {
   mw_log(MW_LOG_ERROR, message, MW_STR("task", h->name));
 }
 
+static void failed(struct handle *h, lua_State *L, const struct mw_task_failure *failure) {
+  h->failed = true;
+  keep_failure(h, L, failure->report, failure->own);
+  if (failure->cancelled) return;
+  if (h->logs) {
+    log_failure(h, failure->report);
+  } else if (!h->heeded && h->waiting == 0 && mw_task_has_parent(failure->task)) {
+    mw_unseen_leave(failure, L, &h->unseen);
+  }
+}
+
+// Tells those who wait. Pushes and pops.
+static void tell(struct handle *h, lua_State *L) {
+  if (h->signal != NULL) mw_signal_fire(h->signal);
+  if (h->inbox == MW_LUAREF_NONE) return;
+  mw_luaref_push(L, h->inbox);
+  mw_luaref_drop(L, &h->inbox);
+  mw_luaref_push(L, h->self);  // [inbox, handle]
+  lua_rawseti(L, -2, (int)lua_objlen(L, -2) + 1);
+  lua_getfield(L, -1, "signal");
+  mw_signal_fire(mw_bind_signal(L, -1));
+  lua_pop(L, 2);
+}
+
 static void on_end(void *ctx, struct lua_State *L, const struct mw_task_failure *failure) {
+  static const char crowded[] = "a task returned more values than there is room for";
   struct handle *h = ctx;
   bool roomy = lua_checkstack(L, 8);
   h->task = NULL;
   h->done = true;
-  h->failed = failure != NULL;
-  if (!h->keeps) {
-    if (failure != NULL && !failure->cancelled) log_failure(h, failure->report);
-  } else if (failure != NULL) {
-    keep_failure(h, L, failure->report, failure->own);
+  if (failure != NULL) {
+    failed(h, L, failure);
   } else if (roomy) {
     keep_results(h, L);
   } else {
-    const char text[] = "a task returned more values than there is room for";
     h->failed = true;
     lua_settop(L, 0);
-    lua_pushstring(L, text);
-    keep_failure(h, L, text, sizeof text - 1);
+    lua_pushstring(L, crowded);
+    keep_failure(h, L, crowded, sizeof crowded - 1);
   }
+  tell(h, L);
   mw_luaref_drop(L, &h->self);
 }
 
@@ -109,7 +149,13 @@ static void start(lua_State *L, int idx, int nargs, struct mw_task_options *opti
 static int start_deferred(lua_State *L) {
   struct handle *h = lua_touserdata(L, lua_upvalueindex(1));
   if (h->cancelled) {
-    h->done = true;
+    h->done = h->failed = true;
+    lua_pushvalue(L, lua_upvalueindex(1));
+    h->self = mw_luaref_take(L);
+    mw_task_push_cancelled(L);
+    keep_failure(h, L, "the task was cancelled before it began", 0);
+    tell(h, L);
+    mw_luaref_drop(L, &h->self);
     return 0;
   }
   int nargs = (int)lua_tointeger(L, lua_upvalueindex(2));
@@ -130,8 +176,39 @@ static void start_at_commit(lua_State *L, struct mw_generation *g, int nargs) {
   mw_generation_defer_function(g, L);
 }
 
-// start({ name =, child =, trigger =, timeout =, shielded =, drains = }, fn, ...): a task of the
-// generation, whose failure is logged, or a child of the running one.
+// The name of a task that was given none: where its function is.
+static void name_after_function(lua_State *L, int idx, char name[NAME_ROOM]) {
+  lua_Debug ar;
+  lua_pushvalue(L, idx);
+  lua_getinfo(L, ">S", &ar);
+  const char *file = strrchr(ar.short_src, '/');
+  snprintf(name, NAME_ROOM, "%s:%d", file != NULL ? file + 1 : ar.short_src, ar.linedefined);
+}
+
+// [options, fn, args...] -> [options, handle, fn, args...]
+static struct handle *insert_handle(lua_State *L, bool child) {
+  struct handle *h = lua_newuserdata(L, sizeof *h);
+  *h = (struct handle){.self = MW_LUAREF_NONE,
+                       .inbox = MW_LUAREF_NONE,
+                       .logs = !child,
+                       .heeded = mw_bind_opt_bool(L, 1, "heeded", false)};
+  luaL_getmetatable(L, TYPE);
+  lua_setmetatable(L, -2);
+  lua_insert(L, 2);
+  const char *name = mw_bind_opt_string(L, 1, "name", NULL);
+  if (name != NULL) {
+    snprintf(h->name, sizeof h->name, "%s", name);
+  } else {
+    name_after_function(L, 3, h->name);
+  }
+  lua_getfield(L, 1, "inbox");
+  h->inbox = mw_luaref_take(L);
+  return h;
+}
+
+// start({ name =, child =, trigger =, timeout =, shielded =, drains =, heeded =, inbox = }, fn,
+// ...): a task of the generation, whose failure is logged, or a child of the running one. An inbox
+// has a signal in it, inbox.signal.
 static int task_start(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -145,21 +222,16 @@ static int task_start(lua_State *L) {
       .shielded = mw_bind_opt_bool(L, 1, "shielded", false),
       .drains = mw_bind_opt_bool(L, 1, "drains", false),
   };
-  const char *name = mw_bind_opt_string(L, 1, "name", "task");
-  struct handle *h = lua_newuserdata(L, sizeof *h);  // [options, fn, args..., handle]
-  *h = (struct handle){.self = MW_LUAREF_NONE, .keeps = options.child};
-  snprintf(h->name, sizeof h->name, "%s", name);
-  luaL_getmetatable(L, TYPE);
-  lua_setmetatable(L, -2);
-  lua_insert(L, 2);  // [options, handle, fn, args...]
+  insert_handle(L, options.child);
   struct mw_generation *g = mw_generation_of(L);
   if (options.child || !mw_generation_is_loading(g)) {
     start(L, 2, nargs, &options);
+    lua_settop(L, 2);
   } else {
     lua_remove(L, 1);
     start_at_commit(L, g, nargs);
+    lua_settop(L, 1);
   }
-  lua_settop(L, options.child || !mw_generation_is_loading(g) ? 2 : 1);
   return 1;
 }
 
@@ -182,6 +254,25 @@ static int task_join(lua_State *L) {
   return mw_task_join(L, t, h->task);
 }
 
+// wait(handle): `true` when something may have changed, `false, err` as every await.
+static int task_wait(lua_State *L) {
+  struct handle *h = check_handle(L, 1);
+  if (h->done) {
+    lua_pushboolean(L, 1);
+    return 1;
+  }
+  if (h->signal == NULL)
+    h->signal = mw_signal_new(mw_host_loop(mw_generation_host(mw_generation_of(L))));
+  return mw_signal_wait(L, h->signal, -1, "task:wait()");
+}
+
+// heed(handle, by): so many more wait for it, and will look.
+static int task_heed(lua_State *L) {
+  struct handle *h = check_handle(L, 1);
+  h->waiting += (int)luaL_checkinteger(L, 2);
+  return 0;
+}
+
 static int task_remaining(lua_State *L) {
   struct mw_task *t = mw_task_current(mw_sched_of(L));
   double seconds = t != NULL ? mw_task_remaining(t) : -1;
@@ -193,9 +284,26 @@ static int task_remaining(lua_State *L) {
   return 1;
 }
 
-static int handle_outcome(lua_State *L) {
+// at_end(fn): of the running task.
+static int task_at_end(lua_State *L) {
+  struct mw_task *t = mw_task_current(mw_sched_of(L));
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  if (t == NULL) return mw_bind_misuse(L, "kube.defer() is for functions that run as a task");
+  lua_settop(L, 1);
+  mw_task_defer(t, L);
+  return 0;
+}
+
+static struct handle *check_ended(lua_State *L) {
   struct handle *h = check_handle(L, 1);
-  luaL_argcheck(L, h->done && h->keeps, 1, "a task that has ended");
+  luaL_argcheck(L, h->done, 1, "a task that has ended");
+  mw_unseen_seen(&h->unseen);
+  return h;
+}
+
+static int task_outcome(lua_State *L) {
+  struct handle *h = check_ended(L);
+  lua_settop(L, 1);
   lua_getfenv(L, 1);  // [handle, environment]
   lua_pushboolean(L, !h->failed);
   if (h->failed) {
@@ -211,10 +319,11 @@ static int handle_outcome(lua_State *L) {
   return n + 1;
 }
 
-// Raises the error that the task ended with.
-static int handle_raise(lua_State *L) {
-  struct handle *h = check_handle(L, 1);
-  luaL_argcheck(L, h->failed, 1, "a task that has failed");
+// raise(handle): the error that the task ended with; nothing when it returned normally.
+static int task_raise(lua_State *L) {
+  struct handle *h = check_ended(L);
+  if (!h->failed) return 0;
+  lua_settop(L, 1);
   lua_getfenv(L, 1);
   lua_rawgeti(L, 2, AT_OWN);
   lua_rawgeti(L, 2, AT_ERROR);  // [handle, environment, own, error]
@@ -245,27 +354,20 @@ static int handle_tostring(lua_State *L) {
   return 1;
 }
 
-static void open_type(lua_State *L) {
-  static const luaL_Reg methods[] = {{"cancel", handle_cancel}, {"is_done", handle_is_done},
-                                     {"name", handle_name},     {"outcome", handle_outcome},
-                                     {"raise", handle_raise},   {NULL, NULL}};
-  luaL_newmetatable(L, TYPE);
-  lua_newtable(L);
-  luaL_register(L, NULL, methods);
-  lua_setfield(L, -2, "__index");
+void mw_bind_task_handles(struct lua_State *L) {
+  static const luaL_Reg methods[] = {
+      {"cancel", handle_cancel}, {"is_done", handle_is_done}, {"name", handle_name}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"start", task_start},   {"check", task_check},
+                                       {"join", task_join},     {"wait", task_wait},
+                                       {"heed", task_heed},     {"remaining", task_remaining},
+                                       {"at_end", task_at_end}, {"outcome", task_outcome},
+                                       {"raise", task_raise},   {NULL, NULL}};
+  luaL_register(L, NULL, functions);
+  mw_bind_new_type(L, TYPE, methods, handle_gc);
+  luaL_getmetatable(L, TYPE);
   lua_pushcfunction(L, handle_tostring);
   lua_setfield(L, -2, "__tostring");
-  lua_pushboolean(L, 0);
-  lua_setfield(L, -2, "__metatable");
+  lua_getfield(L, -1, "__index");
+  lua_setfield(L, -3, "methods");
   lua_pop(L, 1);
-}
-
-void mw_bind_task_handles(struct lua_State *L) {
-  static const luaL_Reg functions[] = {{"start", task_start},
-                                       {"check", task_check},
-                                       {"join", task_join},
-                                       {"remaining", task_remaining},
-                                       {NULL, NULL}};
-  open_type(L);
-  luaL_register(L, NULL, functions);
 }

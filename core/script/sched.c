@@ -118,8 +118,8 @@ void mw_task_finish(struct mw_task *t) {
   bool failed = t->failed;
   if (failed) mw_report_push(t, &failure);  // while its parents are known
   unlink_task(t);
-  mw_scope_leave(t);
   if (t->end != NULL) t->end(t->ctx, t->thread.co, failed ? &failure : NULL);
+  mw_scope_leave(t);
   if (failed) lua_pop(s->L, 1);
   thread_put(s, &t->thread, !failed);
   mw_luaref_drop(s->L, &t->carried_error);

@@ -42,6 +42,7 @@ struct mw_task_failure {
   const char *report;  // the error, its traceback, then who started the task, and its trigger
   size_t own;          // the bytes at the beginning of report that are about this task alone
   bool cancelled;      // it ended by the error of its cancellation
+  struct mw_task *task;
 };
 
 // The end of a task: failure is NULL when it returned normally. L is the task's own stack: on
@@ -93,6 +94,19 @@ void mw_task_wake(struct mw_task *t, int nresults);
 
 // Cancels t and what belongs to it.
 void mw_task_cancel(struct mw_task *t);
+// A failure of a child that nobody has looked at yet. Unless somebody does before its parent ends,
+// it becomes the parent's failure.
+struct mw_unseen;
+// Within the end callback of a task with a parent; the error is on top of L. *slot is where the
+// caller finds it: it is cleared when the parent ends. Call mw_unseen_orphan before slot itself
+// goes.
+void mw_unseen_leave(const struct mw_task_failure *failure, struct lua_State *L,
+                     struct mw_unseen **slot);
+// Somebody looked: forgets it and clears *slot. A NULL *slot is fine.
+void mw_unseen_seen(struct mw_unseen **slot);
+// Nobody can look any more. A NULL u is fine.
+void mw_unseen_orphan(struct mw_unseen *u);
+bool mw_task_has_parent(const struct mw_task *t);
 // Pops the function on top of L: it is called as a task of its own when t's function and its
 // children are over, however that came about, and before those that were deferred earlier. All of
 // t's share MW_SHIELD_SECONDS.

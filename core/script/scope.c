@@ -197,6 +197,10 @@ static void on_joined(void *arg) {
   mw_task_wake(t, 1);
 }
 
+static void cancel_children(struct mw_task *t) {
+  for (struct mw_task *c = t->children; c != NULL; c = c->older) mw_task_cancel(c);
+}
+
 void mw_scope_leave(struct mw_task *t) {
   struct mw_task *parent = t->parent;
   mw_timer_cancel(&t->due_timer);
@@ -212,7 +216,9 @@ void mw_scope_leave(struct mw_task *t) {
     t->joiner->on_cancel = NULL;
     mw_loop_post(loop, on_joined, t->joiner);
   }
-  if (parent->state == MW_TASK_ENDING && parent->children == NULL && !parent->concluding) {
+  if (parent->state != MW_TASK_ENDING || parent->concluding) return;
+  if (parent->unseen != NULL) cancel_children(parent);
+  if (parent->children == NULL) {
     parent->concluding = true;
     mw_loop_post(loop, on_conclude, parent);
   }
@@ -271,8 +277,8 @@ static void run_deferred(struct mw_task *t) {
 bool mw_scope_conclude(struct mw_task *t) {
   assert(t->state == MW_TASK_ENDING && !t->concluding);
   t->concluding = true;
-  if (t->failed)
-    for (struct mw_task *c = t->children; c != NULL; c = c->older) mw_task_cancel(c);
+  if (t->failed || t->unseen != NULL) cancel_children(t);
+  if (t->children == NULL) mw_unseen_settle(t);
   while (t->children == NULL && t->deferred != NULL) run_deferred(t);
   t->concluding = false;
   if (t->children != NULL) return true;

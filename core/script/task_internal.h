@@ -62,6 +62,7 @@ struct mw_task {
   char *trigger, *origin;        // NULL: none
   struct mw_deferred *deferred;  // what runs when it ends: the last first
   uint64_t deferred_until;       // nanoseconds: the deadline of all of them, 0 before the first
+  struct mw_unseen *unseen;      // failures of children, in their order
   int carried_error;   // luarefs: an error of a child that was raised here again, and what
   int carried_report;  // its report said
   char name[MW_TASK_NAME_ROOM];
@@ -110,6 +111,10 @@ void mw_scope_look_at_clock(struct mw_task *t);
 void mw_scope_push_stop(struct mw_task *t, struct lua_State *L);
 void mw_scope_open(struct mw_sched *s);
 void mw_scope_close(struct mw_sched *s);
+
+// unseen.c
+// t returned normally: makes the first failure nobody looked at its own. Logs the others.
+void mw_unseen_settle(struct mw_task *t);
 
 // task_report.c
 // Pushes the report onto the main stack and fills out; the error value is on top of the task's own

@@ -30,11 +30,14 @@ static void push_own(struct mw_task *t, lua_State *L) {
   lua_pop(L, 1);
   if (carried) {
     mw_luaref_push(L, t->carried_report);
-    luaL_traceback(L, co, lua_tostring(L, -1), 0);
   } else {
-    luaL_traceback(L, co, mw_script_error_text(L, -1), 0);
+    mw_script_error_text(L, -1);
   }
-  lua_remove(L, -2);
+  lua_Debug frame;
+  if (lua_getstack(co, 0, &frame)) {  // none when it returned, and a child failed after that
+    luaL_traceback(L, co, lua_tostring(L, -1), 0);
+    lua_remove(L, -2);
+  }
   lua_pushfstring(L, "\nin task %s", t->name);
   lua_concat(L, 2);
 }
@@ -77,5 +80,6 @@ void mw_report_push(struct mw_task *t, struct mw_task_failure *out) {
   out->own = lua_objlen(L, -1);
   push_origin(t, L);
   out->report = lua_tostring(L, -1);
+  out->task = t;
   mw_watchdog_leave(t->sched->watchdog);
 }

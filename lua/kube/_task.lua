@@ -31,12 +31,13 @@ local function protected_results(ok, ...)
   raise((...))
 end
 
--- The first await of the entry file ends the load phase: nothing may be started before commit.
-local function park(what)
+--- Ends the load phase, as the first await of the entry file does: nothing may be started before commit.
+function M.park(what)
   if not loading then return end
   if core.is_loading() then protected_results(pcall(core.park, what)) end
   loading = false
 end
+local park = M.park
 
 --- Makes an await function of the core callable by scripts.
 ---@param what string its name in messages, such as "kube.sleep()"
@@ -74,25 +75,36 @@ function M.background(name, fn, ...)
   return core.start({ name = name }, fn, ...)
 end
 
-local check = M.awaiting("task.run()", core.check)
-local join = M.awaiting("task.run()", core.join)
+local check = M.awaiting("waiting for a task", core.check)
+local join = M.awaiting("waiting for a task", core.join)
+
+--- Runs fn(...) as a child of the running task and waits until it and what it started have ended. A stop of
+--- the running task stops the child, and is noticed when that has ended.
+---@param what string the name of the caller in messages
+---@param opts table as for core.task.start
+---@param fn function
+---@return userdata task for core.task.outcome and core.task.raise
+function M.call(what, opts, fn, ...)
+  check(what)
+  opts.child, opts.heeded = true, true
+  local task = core.start(opts, fn, ...)
+  if not task:is_done() then join(task) end
+  return task
+end
+
+local RUN_OPTIONS = { name = "string", timeout = "number", trigger = "string", drain = "boolean" }
 
 --- Runs fn(...) as a child task with a scope and a deadline of its own and waits until it and what it
 --- started have ended. The deadline can only be earlier than the one of the running task.
----@param opts { name?: string, timeout?: number, trigger?: string, drain?: boolean, what?: string } what: the
---- name of the caller in messages; drain: wait for it at the end of the script as long as the grace period
---- lasts
+---@param opts { name?: string, timeout?: number, trigger?: string, drain?: boolean } drain: wait for it at
+--- the end of the script as long as the grace period lasts
 ---@param fn function
 ---@return boolean ok
 ---@return any ... its results, or the error and the report: text with tracebacks and the trigger
 function M.run(opts, fn, ...)
-  check(opts.what or "task.run()")
-  local task = core.start({
-    name = opts.name or "task", trigger = opts.trigger, timeout = opts.timeout, child = true,
-    shielded = opts.shielded, drains = opts.drain,
-  }, fn, ...)
-  if not task:is_done() then join(task) end
-  return task:outcome()
+  opts = options.check("task.run", opts, RUN_OPTIONS)
+  return core.outcome(M.call("task.run()",
+    { name = opts.name, timeout = opts.timeout, trigger = opts.trigger, drains = opts.drain }, fn, ...))
 end
 
 --- Seconds until the deadline of the running task; nil when it has none.

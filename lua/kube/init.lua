@@ -159,6 +159,7 @@ kube.background = task.background
 kube.retry_on_conflict = retry.on_conflict
 
 for name, predicate in pairs(errors.predicates) do kube[name] = predicate end
+for name, fn in pairs(require "kube._scope") do kube[name] = fn end
 
 kube.get = core.codec.get
 kube.copy = core.codec.copy
@@ -199,6 +200,8 @@ end
 -- Functions, not methods: kube:new_client{} would take kube for the options.
 for _, name in ipairs { "new_client", "request", "try_request", "shared_informer_factory", "informer", "new_informer",
   "retry_on_conflict", "leader_election",
+  "retry_on_conflict",
+  "spawn", "all", "any", "all_settled", "timeout", "shield", "defer", "yield",
   "wait_for_cache_sync", "stop_channel", "sleep", "background", "set_owner", "remove_owner", "is_owned_by",
   "controller_of", "edit", "merge", "diff", "equal", "sha256" } do
   local fn = kube[name]
