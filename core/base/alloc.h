@@ -28,7 +28,8 @@ void mw_alloc_setup(void);
   X(DICT, "dictionary")   \
   X(TASK, "task")         \
   X(CALL, "call")         \
-  X(SERIES, "series")
+  X(SERIES, "series")     \
+  X(QUEUE, "work queue")
 
 enum mw_live {
 #define X(name, text) MW_LIVE_##name,

@@ -22,6 +22,7 @@ void mw_bind_request(
 void mw_bind_lease(struct lua_State *L);  // declare{...}, is_leading, holder ...
 void mw_bind_informer(struct lua_State *L);  // new{...} and the informer's methods
 void mw_bind_indexer(struct lua_State *L);   // reads: get, list, by_index ...
+void mw_bind_queue(struct lua_State *L);     // new(name) and the queue's methods
 void mw_bind_selector(struct lua_State *L);  // new; labels, fields: canonical text
 
 // Each adds its functions to the table on top: kube._core.tools, and kube._server in the sandbox.

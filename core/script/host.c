@@ -29,6 +29,7 @@ struct mw_host {
   struct mw_factory *factory;
   struct mw_rest_pool *requests;
   struct mw_leader *leader;
+  struct mw_queues *queues;
   struct mw_endpoint *endpoint;  // NULL until asked for
   struct mw_generation *generation;
   struct mw_progress *progress;
@@ -225,11 +226,13 @@ int mw_host_run(const struct mw_host_config *config) {
   h->factory = mw_factory_new(&h->runtime);
   h->requests = mw_rest_pool_new(&h->runtime);
   h->leader = mw_leader_new(h);
+  h->queues = mw_queues_new(h->script);
   h->progress = mw_progress_new(h->script, h->factory);
   run(h);
   mw_factory_free(h->factory);
   mw_rest_pool_free(h->requests);
   mw_leader_free(h->leader);
+  mw_queues_free(h->queues);
   settle(h);
   if (h->endpoint != NULL) mw_endpoint_unref(h->endpoint);
   mw_loop_call(h->ingest, ingest_close, h);
@@ -258,6 +261,10 @@ struct mw_leader *mw_host_leader(struct mw_host *h) {
 }
 
 const struct mw_runtime *mw_host_runtime(struct mw_host *h) { return &h->runtime; }
+
+struct mw_queues *mw_host_queues(struct mw_host *h) {
+  return h->queues;
+}
 
 const char *mw_host_namespace(struct mw_host *h) {
   return h->config->ns != NULL ? h->config->ns : "";

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "cache/factory.h"
 #include "client/rest.h"
+#include "queue/queues.h"
 #include "script/generation.h"
 #include "script/leader.h"
 #include "transport/http.h"
@@ -53,6 +54,7 @@ struct mw_loop *mw_host_loop(struct mw_host *h);
 struct mw_rest_pool *mw_host_requests(struct mw_host *h);
 struct mw_leader *mw_host_leader(struct mw_host *h);
 const struct mw_runtime *mw_host_runtime(struct mw_host *h);
+struct mw_queues *mw_host_queues(struct mw_host *h);
 const char *mw_host_namespace(struct mw_host *h);  // "" when not given
 // The default endpoint, loaded on first use: +1, or NULL and err.
 struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err);

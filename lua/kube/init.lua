@@ -9,6 +9,7 @@ local informer_options = require "kube._informer_options"
 local options = require "kube._options"
 local retry = require "kube._retry"
 local task = require "kube._task"
+local workqueue = require "kube._workqueue"
 require "kube._indexer"
 require "kube._mutation"
 require "kube._verbs"
@@ -161,6 +162,8 @@ kube.retry_on_conflict = retry.on_conflict
 for name, predicate in pairs(errors.predicates) do kube[name] = predicate end
 for name, fn in pairs(require "kube._scope") do kube[name] = fn end
 
+kube.workqueue = workqueue.new
+
 kube.get = core.codec.get
 kube.copy = core.codec.copy
 kube.array = core.codec.array
@@ -203,7 +206,7 @@ for _, name in ipairs { "new_client", "request", "try_request", "shared_informer
   "retry_on_conflict",
   "spawn", "all", "any", "all_settled", "timeout", "shield", "defer", "yield",
   "wait_for_cache_sync", "stop_channel", "sleep", "background", "set_owner", "remove_owner", "is_owned_by",
-  "controller_of", "edit", "merge", "diff", "equal", "sha256" } do
+  "controller_of", "edit", "merge", "diff", "equal", "sha256", "workqueue" } do
   local fn = kube[name]
   kube[name] = function(first, ...)
     if rawequal(first, kube) then

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/queues.h"
+
+#include "base/alloc.h"
+#include "base/map.h"
+
+struct mw_queues {
+  struct mw_loop *loop;
+  struct mw_map by_name;  // +1 each
+};
+
+struct mw_queues *mw_queues_new(struct mw_loop *loop) {
+  struct mw_queues *qs = mw_xcalloc(1, sizeof *qs);
+  qs->loop = loop;
+  mw_map_init(&qs->by_name);
+  return qs;
+}
+
+void mw_queues_free(struct mw_queues *qs) {
+  size_t cursor = 0;
+  void *q;
+  while (mw_map_next(&qs->by_name, &cursor, NULL, &q)) mw_workqueue_unref(q);
+  mw_map_deinit(&qs->by_name);
+  mw_free(qs);
+}
+
+struct mw_workqueue *mw_queues_get(struct mw_queues *qs, const char *name,
+                                   const struct mw_workqueue_config *config) {
+  struct mw_slice key = mw_slice_str(name);
+  struct mw_workqueue *q = mw_map_get(&qs->by_name, key);
+  if (q == NULL || mw_workqueue_is_shut_down(q)) {
+    struct mw_workqueue *fresh = mw_workqueue_new(qs->loop, name, config);
+    mw_map_set(&qs->by_name, key, fresh);
+    if (q != NULL) mw_workqueue_unref(q);
+    q = fresh;
+  }
+  return mw_workqueue_ref(q);
+}
+
+void mw_queues_put(struct mw_queues *qs, struct mw_workqueue *q) {
+  struct mw_slice key = mw_slice_str(mw_workqueue_name(q));
+  if (mw_workqueue_is_forgotten(q) && mw_map_get(&qs->by_name, key) == q) {
+    mw_map_del(&qs->by_name, key);
+    mw_workqueue_unref(q);
+  }
+  mw_workqueue_unref(q);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The named work queues of a host. A queue outlives the script that filled it: the next generation
+// finds it by its name, with the keys that are waiting. Script thread only.
+//
+// A queue goes when nobody uses it and it knows of no key, when it is shut down and nobody uses it,
+// and with the host.
+#pragma once
+
+#include "queue/workqueue.h"
+
+struct mw_queues;
+
+struct mw_queues *mw_queues_new(struct mw_loop *loop);
+// All users must have left.
+void mw_queues_free(struct mw_queues *qs);
+
+// The queue of this name, +1: the one that is there, or a new one with this configuration. One that
+// was shut down is replaced.
+struct mw_workqueue *mw_queues_get(struct mw_queues *qs, const char *name,
+                                   const struct mw_workqueue_config *config);
+// Gives back the +1 of mw_queues_get, after the user has left.
+void mw_queues_put(struct mw_queues *qs, struct mw_workqueue *q);
