@@ -96,6 +96,23 @@ function cluster.restart()
   if is_real then cluster.kube("restart-apiserver") else box:restart() end
 end
 
+local function resume()
+  if is_real then cluster.kube("resume-apiserver") else box.process:kill("sigcont") end
+end
+
+--- Freezes the server: connections stay open, and nothing answers. Returns what lets it go on, which the end of
+--- the spec calls if nobody has.
+function cluster.pause()
+  if is_real then cluster.kube("pause-apiserver") else box.process:kill("sigstop") end
+  local paused = true
+  local function go_on()
+    if paused then resume() end
+    paused = false
+  end
+  cleanup.later(go_on)
+  return go_on
+end
+
 -- etcd forgets; kube-apiserver remembers until it is restarted.
 local function compact()
   local revision = cluster.kubectl("get --raw /api/v1/namespaces/default/configmaps?limit=1")
