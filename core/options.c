@@ -35,12 +35,14 @@ static const char usage_run[] =
     "  -n, --namespace NAME  for factories that name none; default: all namespaces\n"
     "  --sandbox             no cluster: start a sandbox, run against it, end with it\n"
     "  --apply PATH          with --sandbox: a manifest, or a directory of them; may be repeated\n"
+    "  --metrics-listen ADDRESS:PORT\n"
+    "                        serve /metrics, /healthz and /readyz there; port 0 takes a free one\n"
     "  --log-level LEVEL     error, warn, info (default) or debug\n"
     "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
     "  --http1               never use HTTP/2\n"
     "  --jit                 compile Lua; a runaway loop can then not be stopped\n"
     "\n"
-    "Exit status: 0 ended or stopped in order, 1 the script failed or the sandbox did not start,\n"
+    "Exit status: 0 ended or stopped in order, 1 the script failed or something did not start,\n"
     "2 wrong arguments, 3 no usable kubeconfig.\n";
 
 static const char usage_sandbox[] =
@@ -189,6 +191,7 @@ static const struct known {
     {"--namespace", RUN, TEXT, FIELD(host.ns), NULL},
     {"-n", RUN, TEXT, FIELD(host.ns), NULL},
     {"--sandbox", RUN, FLAG, FIELD(sandbox), NULL},
+    {"--metrics-listen", RUN, NAME, FIELD(host.listen), NULL},
     {"--http1", RUN, FLAG, FIELD(host.http1_only), NULL},
     {"--jit", RUN, FLAG, FIELD(host.jit), NULL},
     {"--apply", RUN | SANDBOX, CALL, 0, add_apply},
@@ -286,6 +289,13 @@ static enum reach reach_of(const char *listen) {
   return IN6_IS_ADDR_LOOPBACK(&v6) ? LOCAL : REMOTE;
 }
 
+static int check_metrics_listen(const struct mw_options *o) {
+  if (o->host.listen == NULL || reach_of(o->host.listen) != MALFORMED) return 0;
+  return usage_error(o,
+                     "--metrics-listen takes a numeric ADDRESS:PORT such as 127.0.0.1:9090, not ",
+                     o->host.listen);
+}
+
 static int check_listen(const struct mw_options *o) {
   enum reach reach = o->listen != NULL ? reach_of(o->listen) : LOCAL;
   if (reach == MALFORMED) {
@@ -309,7 +319,7 @@ static int check(const struct mw_options *o) {
   if (o->sandbox && other) {
     return usage_error(o, "--sandbox is the cluster: no --kubeconfig and no --context", "");
   }
-  return 0;
+  return check_metrics_listen(o);
 }
 
 static bool is_help(const char *word) {

@@ -34,6 +34,17 @@ void mw_log_setup(enum mw_log_level level, enum mw_log_format format) {
 
 void mw_log_set_level(enum mw_log_level level) { atomic_store(&current_level, (int)level); }
 
+enum mw_log_level mw_log_get_level(void) { return (enum mw_log_level)atomic_load(&current_level); }
+
+const char *mw_log_level_name(enum mw_log_level level) { return level_names[level]; }
+
+int mw_log_level_find(struct mw_slice name) {
+  for (int i = MW_LOG_ERROR; i <= MW_LOG_DEBUG; i++) {
+    if (mw_slice_is(name, level_names[i])) return i;
+  }
+  return -1;
+}
+
 bool mw_log_on(enum mw_log_level level) {
   return (int)level <= atomic_load_explicit(&current_level, memory_order_relaxed);
 }

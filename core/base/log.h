@@ -34,6 +34,11 @@ struct mw_log_field {
 // Set once at start, before threads. AUTO means TEXT on a terminal, JSON otherwise.
 void mw_log_setup(enum mw_log_level level, enum mw_log_format format);
 void mw_log_set_level(enum mw_log_level level);
+enum mw_log_level mw_log_get_level(void);
+// "error", "warn", "info", "debug".
+const char *mw_log_level_name(enum mw_log_level level);
+// The level of that name, -1 when there is none.
+int mw_log_level_find(struct mw_slice name);
 bool mw_log_on(enum mw_log_level level);
 void mw_log_fields(enum mw_log_level level, const char *message, const struct mw_log_field *fields,
                    size_t count);

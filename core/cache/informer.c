@@ -418,3 +418,7 @@ void mw_informer_stats(struct mw_informer *inf, struct mw_informer_stats *out) {
   out->deltas = mw_applier_deltas(inf->applier);
   snprintf(out->last_error, sizeof out->last_error, "%s", inf->last_error);
 }
+
+void mw_informer_each_listener(const struct mw_informer *inf, mw_listener_stats_cb cb, void *ctx) {
+  mw_processor_each(inf->processor, cb, ctx);
+}

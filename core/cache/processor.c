@@ -133,11 +133,22 @@ void mw_listener_stats(const struct mw_listener *l, struct mw_listener_stats *ou
   uint64_t oldest = l->busy ? l->running.n.queued_at : mw_notify_queue_oldest(&l->queue);
   uint64_t now = mw_clock_now();
   *out = (struct mw_listener_stats){
+      .name = l->config.name,
+      .synced = mw_listener_has_synced(l),
       .pending = l->queue.count,
       .delivered = l->delivered,
       .coalesced = l->queue.coalesced,
       .lag_ns = oldest > 0 && oldest < now ? now - oldest : 0,
   };
+}
+
+void mw_processor_each(const struct mw_processor *p, mw_listener_stats_cb cb, void *ctx) {
+  for (size_t i = 0; i < p->count; i++) {
+    if (p->listeners[i]->removed) continue;
+    struct mw_listener_stats stats;
+    mw_listener_stats(p->listeners[i], &stats);
+    cb(ctx, &stats);
+  }
 }
 
 // Distribution.

@@ -83,9 +83,14 @@ void mw_processor_close(struct mw_processor *p, mw_loop_cb done, void *ctx);
 void mw_processor_on_change(struct mw_processor *p, mw_loop_cb changed, void *ctx);
 
 struct mw_listener_stats {
+  const char *name;  // as long as the listener
+  bool synced;       // mw_listener_has_synced
   size_t pending;
   uint64_t delivered;
   uint64_t coalesced;
   uint64_t lag_ns;  // age of the notification now at the head, 0 when idle
 };
 void mw_listener_stats(const struct mw_listener *l, struct mw_listener_stats *out);
+// Calls cb with the stats of each listener that was not removed.
+typedef void (*mw_listener_stats_cb)(void *ctx, const struct mw_listener_stats *stats);
+void mw_processor_each(const struct mw_processor *p, mw_listener_stats_cb cb, void *ctx);

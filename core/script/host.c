@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "script/observe.h"
 #include "script/progress.h"
 
 enum { SIGNALS = 2, SETTLE_TURNS = 200, SETTLE_MS = 10 };
@@ -33,6 +34,8 @@ struct mw_host {
   struct mw_endpoint *endpoint;  // NULL until asked for
   struct mw_generation *generation;
   struct mw_progress *progress;
+  struct mw_health *health;
+  struct mw_observe *observe;    // NULL when nobody asked for it
   uv_signal_t signals[SIGNALS];  // of the ingest loop
   uint64_t signalled_at;         // ingest thread only; 0: not yet
   char config_error[MW_ERR_MESSAGE_MAX];
@@ -61,6 +64,7 @@ static void on_generation_stopped(void *arg) {
     fflush(stdout);
     _exit(h->code != 0 ? h->code : MW_EXIT_SCRIPT);
   }
+  mw_observe_script(h->observe, NULL);
   mw_generation_free(h->generation);
   h->generation = NULL;
   mw_leader_close(h->leader, on_lease_closed, h);
@@ -84,6 +88,7 @@ void mw_host_shutdown(struct mw_host *h, int code) {
   if (h->shutdown) return;
   h->shutdown = true;
   h->code = code;
+  mw_observe_shutdown(h->observe);
   mw_loop_post(h->script, begin_shutdown, h);
 }
 
@@ -111,6 +116,7 @@ static void look(void *arg) {
   if (h->generation != NULL) mw_generation_changed(h->generation);
   if (!h->running) return;
   mw_progress_look(h->progress);
+  mw_observe_look(h->observe);
   if (mw_generation_is_busy(h->generation) || h->shutdown) return;
   mw_log(MW_LOG_INFO, "nothing left to run");
   mw_host_shutdown(h, MW_EXIT_OK);
@@ -194,13 +200,25 @@ static int load(struct mw_host *h) {
       .path = h->config->script, .open = h->config->open, .jit = h->config->jit};
   struct mw_err err;
   h->generation = mw_generation_new(h, &config, &err);
+  mw_observe_script(h->observe, h->generation);
   if (h->generation != NULL && mw_generation_load(h->generation, &err) == 0) return 0;
   fprintf(stderr, "moonwatch: %s\n", err.message);
   return failure_code(h, err.message);
 }
 
+// 0, or the exit code when the address cannot be listened on.
+static int observe(struct mw_host *h) {
+  if (h->config->listen == NULL) return 0;
+  struct mw_err err;
+  h->observe = mw_observe_new(&h->runtime, h->factory, h->health, h->config->listen, &err);
+  if (h->observe != NULL) return 0;
+  fprintf(stderr, "moonwatch: cannot serve metrics: %s\n", err.message);
+  return MW_EXIT_SCRIPT;
+}
+
 static void run(struct mw_host *h) {
-  int code = load(h);
+  int code = observe(h);
+  if (code == 0) code = load(h);
   if (code != 0) {
     mw_host_shutdown(h, code);
   } else {
@@ -228,13 +246,16 @@ int mw_host_run(const struct mw_host_config *config) {
   h->leader = mw_leader_new(h);
   h->queues = mw_queues_new(h->script);
   h->progress = mw_progress_new(h->script, h->factory);
+  h->health = mw_health_new();
   run(h);
+  mw_observe_free(h->observe);
   mw_factory_free(h->factory);
   mw_rest_pool_free(h->requests);
   mw_leader_free(h->leader);
   mw_queues_free(h->queues);
   settle(h);
   if (h->endpoint != NULL) mw_endpoint_unref(h->endpoint);
+  mw_health_free(h->health);
   mw_loop_call(h->ingest, ingest_close, h);
   mw_loop_join_thread(h->ingest);
   mw_loop_free(h->ingest);
@@ -264,6 +285,10 @@ const struct mw_runtime *mw_host_runtime(struct mw_host *h) { return &h->runtime
 
 struct mw_queues *mw_host_queues(struct mw_host *h) {
   return h->queues;
+}
+
+struct mw_health *mw_host_health(struct mw_host *h) {
+  return h->health;
 }
 
 const char *mw_host_namespace(struct mw_host *h) {

@@ -10,6 +10,7 @@
 #include "queue/queues.h"
 #include "script/generation.h"
 #include "script/leader.h"
+#include "server/health.h"
 #include "transport/http.h"
 #include "transport/kubeconfig.h"
 #include "transport/loop.h"
@@ -23,13 +24,14 @@ struct mw_host_config {
   const char *ns;  // -n: the namespace a factory uses when the script names none
   bool jit;
   bool http1_only;
-  double grace;  // seconds for tasks to end at shutdown, 0: 10
+  const char *listen;  // where metrics and probes are served, ADDRESS:PORT; NULL: nowhere
+  double grace;        // seconds for tasks to end at shutdown, 0: 10
 };
 
 // Exit codes.
 enum {
   MW_EXIT_OK = 0,
-  MW_EXIT_SCRIPT = 1,    // the script or the sandbox failed to start, or failed
+  MW_EXIT_SCRIPT = 1,    // the script, the sandbox or a listener failed to start, or failed
   MW_EXIT_USAGE = 2,     // wrong arguments
   MW_EXIT_CONFIG = 3,    // no usable kubeconfig
   MW_EXIT_LEASE = 4,     // the lease of the leader election was lost
@@ -56,6 +58,8 @@ struct mw_leader *mw_host_leader(struct mw_host *h);
 const struct mw_runtime *mw_host_runtime(struct mw_host *h);
 struct mw_queues *mw_host_queues(struct mw_host *h);
 const char *mw_host_namespace(struct mw_host *h);  // "" when not given
+// The checks behind /readyz and /healthz; always there, whether they are served or not.
+struct mw_health *mw_host_health(struct mw_host *h);
 // The default endpoint, loaded on first use: +1, or NULL and err.
 struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err);
 // Asks for an orderly shutdown with this exit code.

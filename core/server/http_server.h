@@ -70,6 +70,8 @@ bool mw_exchange_header_at(const struct mw_exchange *x, size_t i, struct mw_slic
                            struct mw_slice *value);
 // The first header of that name, whatever its case; p is NULL when there is none.
 struct mw_slice mw_exchange_header(const struct mw_exchange *x, const char *name);
+// Whether the client is on this machine: it came by the loopback interface.
+bool mw_exchange_is_local(const struct mw_exchange *x);
 
 // A place for the owner's own pointer, NULL at first.
 void *mw_exchange_data(const struct mw_exchange *x);

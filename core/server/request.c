@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What llhttp reports becomes an exchange. It delivers names and values in fragments, so they are
 // collected in one buffer whose ceiling is that of the head.
+#include <arpa/inet.h>
 #include <strings.h>
 
 #include "base/alloc.h"
@@ -228,6 +229,18 @@ struct mw_slice mw_exchange_header(const struct mw_exchange *x, const char *name
     if (same_word(name_at(x, i), name)) return value_at(x, i);
   }
   return mw_slice(NULL, 0);
+}
+
+bool mw_exchange_is_local(const struct mw_exchange *x) {
+  struct sockaddr_storage peer;
+  int n = sizeof peer;
+  if (uv_tcp_getpeername(&x->conn->tcp, (struct sockaddr *)&peer, &n) != 0) return false;
+  if (peer.ss_family == AF_INET) {
+    return ntohl(((struct sockaddr_in *)&peer)->sin_addr.s_addr) >> 24 == 127;
+  }
+  if (peer.ss_family != AF_INET6) return false;
+  const struct in6_addr *v6 = &((struct sockaddr_in6 *)&peer)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
 }
 
 void *mw_exchange_data(const struct mw_exchange *x) { return x->data; }

@@ -1,0 +1,194 @@
+-- What others see of a running script: /metrics, the probes, the log level.
+local cjson = require "cjson"
+local exposition = require "spec.support.exposition"
+local rig = require "spec.support.script_rig"
+local run = require "spec.support.run"
+local scrape = require "spec.support.scrape"
+
+local idle = "kube.informer('v1/pods')"
+
+local function start(server, source, args)
+  local all = { unpack(scrape.args) }
+  for _, arg in ipairs(args or {}) do all[#all + 1] = arg end
+  local proc = rig.start(server, source, { args = all })
+  return proc, scrape.of(proc)
+end
+
+local function says(seen, path, status, body)
+  local got, text = seen:get(path)
+  assert.are.same({ status, body }, { got, text })
+end
+
+describe("the metrics listener", function()
+  it("is not there unless it is asked for", function()
+    local proc = rig.start(rig.pods { a = {} }, idle)
+    proc:wait_stderr("synced", 10)
+    rig.stop(proc)
+    assert.is_nil(proc.stderr:find("serving metrics", 1, true))
+  end)
+
+  it("serves metrics of the process in Prometheus' text format", function()
+    local proc, seen = start(rig.pods { a = {} }, idle)
+    seen:wait_status(200, "/readyz")
+    local status, body, headers = seen:get("/metrics")
+    assert.are.equal(200, status)
+    assert.are.equal("text/plain; version=0.0.4; charset=utf-8", headers["content-type"][1])
+    local families = exposition.parse(body)
+    local function value(name) return exposition.value(families, name) end
+    assert.is_true(math.abs(value("process_start_time_seconds") - os.time()) < 60)
+    assert.is_true(value("process_resident_memory_bytes") > 2e6)
+    assert.is_true(value("process_virtual_memory_bytes") >= value("process_resident_memory_bytes"))
+    assert.is_true(value("process_open_fds") >= 5 and value("process_open_fds") < value("process_max_fds"))
+    assert.is_true(value("process_cpu_seconds_total") > 0)
+    assert.is_true(value("moonwatch_lua_memory_bytes") > 1e5)
+    assert.is_true(value("moonwatch_http_requests_total") >= 1)
+    assert.is_true(value("moonwatch_http_connections_total") >= 1)
+    local build = families.moonwatch_build_info.samples[1]
+    assert.are.equal("moonwatch " .. build.labels.version .. "\n",
+      run.run_command({ "version" }).stdout)
+    assert.is_truthy(build.labels.lua:find("LuaJIT", 1, true))
+    rig.stop(proc)
+  end)
+
+  it("knows its paths and methods, and refuses the rest", function()
+    local proc, seen = start(rig.pods { a = {} }, idle)
+    assert.are.equal(404, (seen:get("/")))
+    assert.are.equal(404, (seen:get("/metrics/")))
+    local status, _, headers = seen:request("POST", "/metrics", "x")
+    assert.are.equal(405, status)
+    assert.are.equal("GET, HEAD", headers.allow[1])
+    status = seen:request("DELETE", "/debug/loglevel")
+    assert.are.equal(405, status)
+    local body
+    status, body = seen:request("HEAD", "/metrics")
+    assert.are.same({ 200, "" }, { status, body })
+    rig.stop(proc)
+  end)
+
+  it("names an address that it cannot have, and nothing runs then", function()
+    local server = rig.pods { a = {} }
+    local proc, seen = start(server, idle)
+    local other = rig.start(server, "print('ran')", { args = { "--metrics-listen", seen.address } })
+    assert.are.equal(1, other:wait_exit(10))
+    assert.are.equal("", other.stdout)
+    assert.is_truthy(other.stderr:find(
+      "cannot serve metrics: cannot listen on 127.0.0.1 port %d+: Address already in use"), other.stderr)
+    rig.stop(proc)
+    for _, address in ipairs { "localhost:1", "127.0.0.1", "127.0.0.1:70000", "::1:80" } do
+      local result = run.run_command({ "run", "x.lua", "--metrics-listen", address })
+      assert.are.equal(2, result.code)
+      assert.is_truthy(result.stderr:find("--metrics-listen takes a numeric ADDRESS:PORT", 1, true), result.stderr)
+    end
+  end)
+
+  it("sets the log level of the running process", function()
+    local proc, seen = start(rig.pods { a = {} }, [[
+      kube.informer("v1/pods"):add_event_handler { on_add = function(pod)
+        kube.log.debug("debug of " .. pod.metadata.name)
+        print(pod.metadata.name)
+      end }
+    ]])
+    proc:wait_line("^a$", 10)
+    says(seen, "/debug/loglevel", 200, "info\n")
+    assert.are.equal(400, (seen:request("PUT", "/debug/loglevel", "loud")))
+    local status, body = seen:request("PUT", "/debug/loglevel", "debug\n")
+    assert.are.same({ 200, "debug\n" }, { status, body })
+    rig.stop(proc)
+    assert.is_nil(proc.stderr:find("debug of a", 1, true))
+    local level
+    for line in proc.stderr:gmatch("[^\n]+") do
+      local fields = cjson.decode(line)
+      if fields.msg == "log level set" then level = fields.level end
+    end
+    assert.is_not_nil(level)
+  end)
+end)
+
+describe("a probe", function()
+  it("of readiness fails until informers have synced, and says which has not", function()
+    local server = rig.pods { a = {} }
+    server:fail("stream", { chunks = {}, open = true })
+    local proc, seen = start(server, idle)
+    local body = seen:wait_status(503, "/readyz")
+    assert.is_truthy(body:find("[+]script ok\n", 1, true), body)
+    body = select(2, seen:wait(function() return seen:get("/readyz") end,
+      function(_, text) return text:find("v1/pods has not synced yet", 1, true) end, "the reason"))
+    assert.is_truthy(body:find("[-]informers failed: v1/pods has not synced yet\n[+]shutdown ok\nreadyz check failed\n",
+      1, true), body)
+    says(seen, "/healthz", 200, "ok")
+    server:cut()
+    assert.are.equal("ok", seen:wait_status(200, "/readyz"))
+    says(seen, "/readyz?verbose", 200, "[+]script ok\n[+]informers ok\n[+]shutdown ok\nreadyz check passed\n")
+    rig.stop(proc)
+  end)
+
+  it("of readiness waits for handlers to have got the initial list", function()
+    local server = rig.pods { a = {} }
+    local proc, seen = start(server, [[
+      local pods = kube.informer("v1/pods")
+      local open = false
+      pods:add_event_handler { name = "slow", on_add = function(pod)
+        if pod.metadata.name == "a" then eventually(function() return open end) end
+      end }
+      kube.wait_for_cache_sync(nil, pods)
+      print("synced")
+      eventually(function() return pods:get_indexer():get("default/b") end)
+      open = true
+    ]])
+    proc:wait_line("synced", 10)
+    local _, body = seen:wait(function() return seen:get("/readyz") end,
+      function(_, text) return text:find("initial list", 1, true) end, "the reason")
+    assert.are.equal(503, _)
+    assert.is_truthy(body:find("a handler of v1/pods (slow) has not got the initial list yet", 1, true), body)
+    server:put("b")
+    seen:wait_status(200, "/readyz")
+    rig.stop(proc)
+  end)
+
+  it("of readiness fails while the process shuts down, that of health does not", function()
+    local proc, seen = start(rig.pods { a = {} }, [[
+      kube.informer("v1/pods")
+      kube.background("last words", function()
+        if not pcall(kube.sleep, 60) then
+          local over = os.clock() + 0.3
+          repeat until os.clock() > over
+        end
+      end)
+    ]])
+    seen:wait_status(200, "/readyz")
+    proc:kill("sigterm")
+    local body = seen:wait_status(503, "/readyz")
+    assert.is_truthy(body:find("[-]shutdown failed: shutting down\n", 1, true), body)
+    assert.are.equal(200, (seen:get("/healthz")))
+    rig.finish(proc)
+  end)
+
+  it("answers while a script computes", function()
+    local proc, seen = start(rig.pods { a = {} }, [[
+      kube.informer("v1/pods"):add_event_handler { on_add = function()
+        print("busy")
+        while true do end
+      end }
+    ]])
+    proc:wait_line("busy", 10)
+    says(seen, "/healthz", 200, "ok")
+    says(seen, "/livez?verbose=1", 200, "[+]script ok\nlivez check passed\n")
+    seen:metrics()
+    assert.is_nil(proc.stderr:find("cpu budget exceeded", 1, true))
+    proc:wait_stderr("cpu budget exceeded", 10)
+    rig.stop(proc)
+  end)
+
+  it("of health fails when the script never returns to its loop", function()
+    local proc, seen = start(rig.pods { a = {} }, [[
+      kube.sleep(0)
+      print("busy")
+      while true do end
+    ]], { "--jit" })
+    proc:wait_line("busy", 10)
+    assert.are.equal(200, (seen:get("/healthz")))
+    local body = seen:wait_status(500, "/healthz")
+    assert.is_truthy(body:find("^%[%-%]script failed: the script has kept its thread busy for %d+ s\n"), body)
+    proc:kill("sigkill")
+  end)
+end)
