@@ -4,16 +4,18 @@
 #include "cache/factory.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 
-enum { IDENTITY_MAX = 64 * 1024 };
+enum { IDENTITY_MAX = 64 * 1024, RESOURCE_ROOM = 600, NUMBER_ROOM = 16 };
 
 struct entry {
   struct mw_factory *factory;
   struct mw_informer *informer;  // +1
   char *identity;
+  char *metric_name;  // NULL: none
 };
 
 struct mw_factory {
@@ -22,6 +24,7 @@ struct mw_factory {
   size_t count;
   size_t cap;
   bool closing;
+  bool metered;
   mw_loop_cb done;
   void *done_ctx;
 };
@@ -53,6 +56,7 @@ static void on_stopped(void *ctx) {
   f->entries[i] = f->entries[--f->count];
   mw_informer_unref(e->informer);
   mw_free(e->identity);
+  mw_free(e->metric_name);
   mw_free(e);
   if (f->closing && f->count == 0) report_done(f);
 }
@@ -73,12 +77,40 @@ static struct entry *find(struct mw_factory *f, const char *identity) {
   return NULL;
 }
 
+static bool is_taken(const struct mw_factory *f, const char *metric_name) {
+  for (size_t i = 0; i < f->count; i++) {
+    const char *taken = f->entries[i]->metric_name;
+    if (taken != NULL && strcmp(taken, metric_name) == 0) return true;
+  }
+  return false;
+}
+
+// A name that no other informer's metrics have; a very long one is cut before its number.
+static void choose_metric_name(const struct mw_factory *f, const struct mw_reflector_config *r,
+                               char *out, size_t room) {
+  char name[RESOURCE_ROOM];
+  mw_resource_name(&r->resource, name, sizeof name);
+  bool one = r->ns != NULL && r->ns[0] != '\0';
+  for (unsigned i = 1; i == 1 || is_taken(f, out); i++) {
+    int n = snprintf(out, room - NUMBER_ROOM, "%.420s%s%.63s", name, one ? " in " : "",
+                     one ? r->ns : "");
+    size_t end = (size_t)n < room - NUMBER_ROOM ? (size_t)n : room - NUMBER_ROOM - 1;
+    if (i > 1) snprintf(out + end, NUMBER_ROOM, " #%u", i);
+  }
+}
+
 static struct entry *add(struct mw_factory *f, const struct mw_informer_config *config,
                          const char *identity) {
   struct entry *e = mw_xcalloc(1, sizeof *e);
   e->factory = f;
   e->identity = mw_xstrdup(identity);
-  e->informer = mw_informer_new(&f->runtime, config);
+  struct mw_informer_config chosen = *config;
+  if (f->metered) {
+    choose_metric_name(f, &chosen.reflector, chosen.reflector.metric_name,
+                       sizeof chosen.reflector.metric_name);
+    e->metric_name = mw_xstrdup(chosen.reflector.metric_name);
+  }
+  e->informer = mw_informer_new(&f->runtime, &chosen);
   mw_informer_on_stopped(e->informer, on_stopped, e);
   if (f->count == f->cap) {
     f->cap = f->cap > 0 ? f->cap * 2 : 8;
@@ -108,6 +140,8 @@ struct mw_informer *mw_factory_get(struct mw_factory *f, const struct mw_informe
   mw_buf_deinit(&identity);
   return e != NULL ? mw_informer_ref(e->informer) : NULL;
 }
+
+void mw_factory_meter(struct mw_factory *f) { f->metered = true; }
 
 void mw_factory_each(struct mw_factory *f, void (*cb)(void *ctx, struct mw_informer *inf),
                      void *ctx) {

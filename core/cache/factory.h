@@ -23,6 +23,9 @@ void mw_factory_free(struct mw_factory *f);
 // often as the most eager of those who share it asked for, and each listener has its own period.
 struct mw_informer *mw_factory_get(struct mw_factory *f, const struct mw_informer_config *config,
                                    struct mw_err *err);
+// Informers made from now on have metrics, under their resource's name: "v1/pods", "v1/pods in
+// default", and with a number when there are several ("v1/pods #2").
+void mw_factory_meter(struct mw_factory *f);
 // Calls cb with each live informer (borrowed).
 void mw_factory_each(struct mw_factory *f, void (*cb)(void *ctx, struct mw_informer *inf),
                      void *ctx);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cache/applier.h"
+#include "cache/informer_metrics.h"
 #include "cache/source.h"
 
 enum {
@@ -44,7 +45,8 @@ struct mw_informer {
   struct mw_indexer *indexer;
   struct mw_processor *processor;
   struct mw_applier *applier;
-  struct mw_delta_batch batch;  // being applied
+  struct mw_informer_metrics *metrics;  // NULL: none
+  struct mw_delta_batch batch;          // being applied
   bool drain_posted;
   bool source_ended;  // it will not wake us again
   bool closing;       // the processor has been told to close
@@ -72,7 +74,13 @@ static void set_state(struct mw_informer *inf, enum state state) {
   inf->state = state;
 }
 
+static void drop_metrics(struct mw_informer *inf) {
+  mw_informer_metrics_free(inf->metrics);
+  inf->metrics = NULL;
+}
+
 static void destroy(struct mw_informer *inf) {
+  drop_metrics(inf);
   mw_source_free(inf->source);
   mw_applier_free(inf->applier);
   mw_processor_free(inf->processor);
@@ -97,6 +105,7 @@ static void changed(struct mw_informer *inf) {
 static void on_listeners_closed(void *ctx) {
   struct mw_informer *inf = ctx;
   set_state(inf, STOPPED);
+  drop_metrics(inf);
   changed(inf);
   if (inf->on_stopped != NULL) inf->on_stopped(inf->on_stopped_ctx);
   unpin(inf);
@@ -138,6 +147,7 @@ static bool apply(struct mw_informer *inf, uint64_t deadline) {
   uint64_t newest = batch->deltas[batch->count - 1].queued_at;
   size_t count = batch->count;
   if (!mw_applier_run(inf->applier, batch, deadline)) return false;
+  if (inf->metrics != NULL) mw_informer_metrics_applied(inf->metrics, batch);
   mw_delta_fifo_done(mw_source_fifo(inf->source), batch);
   if (newest > inf->error_at) inf->last_error[0] = '\0';
   warn_if_slow(inf, since, count);
@@ -248,6 +258,10 @@ struct mw_informer *mw_informer_new(const struct mw_runtime *runtime,
   inf->applier = mw_applier_new(inf->indexer, inf->processor, inf->name);
   inf->default_resync = inf->check_period = config->reflector.resync;
   inf->min_resync = config->min_resync > 0 ? config->min_resync : 1;
+  if (config->reflector.metric_name[0] != '\0') {
+    inf->metrics =
+        mw_informer_metrics_new(config->reflector.metric_name, &config->reflector.resource);
+  }
   mw_processor_on_change(inf->processor, on_processor_change, inf);
   mw_live_add(MW_LIVE_INFORMER, 1);
   return inf;
@@ -421,4 +435,8 @@ void mw_informer_stats(struct mw_informer *inf, struct mw_informer_stats *out) {
 
 void mw_informer_each_listener(const struct mw_informer *inf, mw_listener_stats_cb cb, void *ctx) {
   mw_processor_each(inf->processor, cb, ctx);
+}
+
+void mw_informer_publish(struct mw_informer *inf) {
+  if (inf->metrics != NULL) mw_informer_metrics_publish(inf->metrics, inf);
 }

@@ -109,5 +109,8 @@ struct mw_informer_stats {
   char last_error[MW_ERR_MESSAGE_MAX];
 };
 void mw_informer_stats(struct mw_informer *inf, struct mw_informer_stats *out);
+// Brings its metrics up to date, if config.reflector.metric_name gave it any; they go when it has
+// stopped.
+void mw_informer_publish(struct mw_informer *inf);
 // Calls cb with the stats of each of its listeners.
 void mw_informer_each_listener(const struct mw_informer *inf, mw_listener_stats_cb cb, void *ctx);

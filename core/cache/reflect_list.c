@@ -115,6 +115,7 @@ void mw_reflect_snapshot_done(struct mw_reflector *r, struct mw_slice rv) {
   mw_log(seconds > MW_REFLECT_SLOW ? MW_LOG_WARN : MW_LOG_DEBUG, "snapshot taken",
          MW_STR("resource", r->name), MW_INT("objects", all.n), MW_NUM("seconds", seconds),
          MW_BOOL("streamed", r->watch.streaming), MW_SLC("rv", rv));
+  mw_reflect_meter_list(r->meters, seconds, all.n);
   r->rv_unavailable = false;
   r->sink.replace(r->sink.ctx, &all, rv);
   mw_object_list_deinit(&all);

@@ -45,9 +45,12 @@ void mw_reflect_watch_clear(struct mw_reflector *r) {
 
 // How a stream ends.
 
+static double lived(const struct mw_reflector *r) {
+  return (double)(mw_clock_now() - r->watch.since) * 1e-9;
+}
+
 static bool is_short(const struct mw_reflector *r) {
-  double lived = (double)(mw_clock_now() - r->watch.since) * 1e-9;
-  return r->watch.events == 0 && lived < r->config.short_watch;
+  return r->watch.events == 0 && lived(r) < r->config.short_watch;
 }
 
 static void short_error(struct mw_err *err) {
@@ -137,6 +140,9 @@ static void on_done(void *ctx, const struct mw_err *err, struct mw_slice body) {
   struct mw_err why;
   find_reason(r, err, body, &why);
   mw_reflect_watch_clear(r);
+  if (r->watch.opened && !r->watch.streaming) {
+    mw_reflect_meter_watch(r->meters, lived(r), r->watch.events);
+  }
   if (r->watch.streaming) {
     r->watch.streaming = false;
     mw_reflect_snapshot_clear(r);

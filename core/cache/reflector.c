@@ -265,6 +265,7 @@ struct mw_reflector *mw_reflector_new(struct mw_loop *loop, struct mw_http *http
   mw_backoff_init(&r->backoff, backoff, seed);
   mw_rand_init(&r->rand, seed + 1);
   r->stats = mw_reflect_stats_new();
+  r->meters = mw_reflect_meters_new(config->metric_name);
   mw_objmap_init(&r->known);
   mw_objmap_init(&r->snapshot.temp);
   return r;
@@ -284,6 +285,7 @@ void mw_reflector_free(struct mw_reflector *r) {
   mw_objmap_deinit(&r->known);
   mw_packer_free(r->packer);
   mw_reflect_stats_free(r->stats);
+  mw_reflect_meters_free(r->meters);
   mw_endpoint_unref(r->endpoint);
   mw_free((char *)r->config.ns);
   mw_free((char *)r->config.query);

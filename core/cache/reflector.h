@@ -108,6 +108,7 @@ struct mw_reflector_config {
   double head_timeout;           // seconds a server may take to begin its answer; 0: 30
   double resync;                 // check period, 0: never
   uint64_t seed;                 // of jitter; 0: random
+  char metric_name[512];         // what its metrics are called, unique; "": it has none
 };
 
 struct mw_reflector_callbacks {

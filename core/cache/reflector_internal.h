@@ -74,6 +74,7 @@ struct mw_reflector {
   struct mw_backoff backoff;
   struct mw_rand rand;
   struct mw_reflect_stats *stats;
+  struct mw_reflect_meters *meters;  // NULL: none
 
   enum mw_reflector_state state;
   bool stopping;  // nothing may be started and no callback called but on_stopped
@@ -182,3 +183,9 @@ void mw_reflect_count(struct mw_reflect_stats *s, enum mw_reflect_counter c);
 void mw_reflect_count_decision(struct mw_reflect_stats *s, enum mw_decision d);
 void mw_reflect_put(struct mw_reflect_stats *s, enum mw_reflect_counter c, uint64_t value);
 void mw_reflect_put_rv(struct mw_reflect_stats *s, const char *rv);
+
+// Histograms of how lists and watches go (reflect_meters.c). NULL meters are fine everywhere.
+struct mw_reflect_meters *mw_reflect_meters_new(const char *name);  // NULL for ""
+void mw_reflect_meters_free(struct mw_reflect_meters *m);
+void mw_reflect_meter_list(struct mw_reflect_meters *m, double seconds, size_t items);
+void mw_reflect_meter_watch(struct mw_reflect_meters *m, double seconds, size_t items);

@@ -120,7 +120,8 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
     abort();
   }
   register_as(g->L, g);
-  g->watchdog = mw_watchdog_new(g->L, &(struct mw_watchdog_config){.warn_only = config->jit});
+  g->watchdog = mw_watchdog_new(
+      g->L, &(struct mw_watchdog_config){.warn_only = config->jit, .metered = config->metered});
   g->sched = mw_sched_new(g->loop, g->L);
   g->changed = mw_signal_new(g->loop);
   mw_sched_on_idle(g->sched, on_idle, g);

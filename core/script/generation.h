@@ -24,6 +24,7 @@ struct mw_generation_config {
   const char *path;       // the entry file
   mw_state_open_cb open;  // the bindings; they are above this directory
   bool jit;               // off by default: compiled code cannot be interrupted
+  bool metered;           // its time slices have metrics
 };
 
 // A fresh state with the libraries a script may use, `kube` and nothing else. The script's own

@@ -197,7 +197,11 @@ int mw_host_check_leaks(int code) {
 // 0, or the exit code of a script that does not load.
 static int load(struct mw_host *h) {
   struct mw_generation_config config = {
-      .path = h->config->script, .open = h->config->open, .jit = h->config->jit};
+      .path = h->config->script,
+      .open = h->config->open,
+      .jit = h->config->jit,
+      .metered = h->observe != NULL,
+  };
   struct mw_err err;
   h->generation = mw_generation_new(h, &config, &err);
   mw_observe_script(h->observe, h->generation);

@@ -137,11 +137,17 @@ static void publish(struct mw_observe *o) {
   mw_series_set(o->series[TASKS], tasks);
 }
 
+static void publish_informer(void *ctx, struct mw_informer *inf) {
+  (void)ctx;
+  mw_informer_publish(inf);
+}
+
 static void on_timer(void *arg) {
   struct mw_observe *o = arg;
   atomic_store(&o->turned_at, mw_clock_now());
   look_at_all(o);
   publish(o);
+  mw_factory_each(o->factory, publish_informer, o);
   o->timer = mw_timer_start(o->runtime.script, interval, on_timer, o);
 }
 
@@ -204,6 +210,7 @@ struct mw_observe *mw_observe_new(const struct mw_runtime *runtime, struct mw_fa
   o->process = mw_process_metrics_new(LUAJIT_VERSION);
   make_series(o);
   mw_metric_on_write(read_pool, o);
+  mw_factory_meter(factory);
   o->timer = mw_timer_start(runtime->script, 0, on_timer, o);
   mw_log(MW_LOG_INFO, "serving metrics and probes",
          MW_STR("address", mw_metrics_address(o->server)));

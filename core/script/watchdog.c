@@ -20,6 +20,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metric.h"
 
 enum { STACK_ROOM = 2048 };
 
@@ -40,10 +41,11 @@ struct mw_watchdog {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t wake;
-  atomic_bool fired;       // the hook that raises has run in this slice
-  int depth;               // script thread only
-  uint64_t last_warning;   // script thread only
-  char stack[STACK_ROOM];  // script thread only: where the slice was at warn_after
+  atomic_bool fired;                 // the hook that raises has run in this slice
+  int depth;                         // script thread only
+  uint64_t last_warning;             // script thread only
+  struct mw_series *slices, *kills;  // NULL: not metered
+  char stack[STACK_ROOM];            // script thread only: where the slice was at warn_after
   // Under the lock.
   bool active, asleep, stop, hooked;
   enum stage stage;
@@ -159,12 +161,28 @@ static void register_as(lua_State *L, struct mw_watchdog *w) {
   lua_rawset(L, LUA_REGISTRYINDEX);
 }
 
+static void meter(struct mw_watchdog *w) {
+  static const double buckets[] = {1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1};
+  static const struct mw_metric_spec slices = {
+      .name = "moonwatch_lua_slice_seconds",
+      .help = "How long the script ran between two awaits.",
+      .type = MW_METRIC_HISTOGRAM,
+      .buckets = buckets,
+      .bucket_count = sizeof buckets / sizeof buckets[0]};
+  static const struct mw_metric_spec kills = {
+      .name = "moonwatch_lua_watchdog_total",
+      .help = "Times that the watchdog stopped code that did not await."};
+  w->slices = mw_metric_series(mw_metric_family(&slices), NULL);
+  w->kills = mw_metric_series(mw_metric_family(&kills), NULL);
+}
+
 struct mw_watchdog *mw_watchdog_new(struct lua_State *L, const struct mw_watchdog_config *config) {
   struct mw_watchdog *w = mw_xcalloc(1, sizeof *w);
   w->L = L;
   w->warn_ns = nanoseconds(config->warn_after, 0.05);
   w->kill_ns = nanoseconds(config->kill_after, 1);
   w->warn_only = config->warn_only;
+  if (config->metered) meter(w);
   pthread_mutex_init(&w->lock, NULL);
   pthread_condattr_t attr;
   pthread_condattr_init(&attr);
@@ -192,6 +210,8 @@ void mw_watchdog_free(struct mw_watchdog *w) {
   pthread_mutex_unlock(&w->lock);
   pthread_join(w->thread, NULL);
   register_as(w->L, NULL);
+  mw_series_unref(w->slices);
+  mw_series_unref(w->kills);
   pthread_cond_destroy(&w->wake);
   pthread_mutex_destroy(&w->lock);
   mw_free(w);
@@ -227,5 +247,9 @@ void mw_watchdog_leave(struct mw_watchdog *w) {
   bool slow = w->stage != STAGE_QUIET;
   uint64_t began = w->began;
   pthread_mutex_unlock(&w->lock);
+  if (w->slices != NULL) {
+    mw_series_observe(w->slices, (double)(mw_clock_now() - began) / 1e9);
+    if (atomic_load_explicit(&w->fired, memory_order_relaxed)) mw_series_add(w->kills, 1);
+  }
   if (slow) report_slow(w, w->what, mw_clock_now(), began);
 }

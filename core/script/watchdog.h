@@ -18,6 +18,7 @@ struct mw_watchdog_config {
   double warn_after;  // seconds, 0: 0.05
   double kill_after;  // seconds, 0: 1
   bool warn_only;     // never touch the running state: compiled code does not see hooks
+  bool metered;       // moonwatch_lua_slice_seconds, moonwatch_lua_watchdog_total
 };
 
 struct mw_watchdog *mw_watchdog_new(struct lua_State *L, const struct mw_watchdog_config *config);

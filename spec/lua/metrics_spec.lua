@@ -192,3 +192,132 @@ describe("a probe", function()
     proc:kill("sigkill")
   end)
 end)
+
+describe("the metrics of an informer", function()
+  local name = { name = "v1/pods" }
+
+  it("follow its store, its requests and its handlers", function()
+    local server = rig.pods { a = {}, b = {} }
+    local proc, seen = start(server, [[
+      local pods = kube.informer("v1/pods")
+      pods:add_event_handler { name = "counter", on_add = function() end, on_delete = function() end }
+      kube.wait_for_cache_sync(nil, pods)
+    ]])
+    local handler = { name = "v1/pods", handler = "counter" }
+    seen:wait_value(2, "moonwatch_handler_delivered_total", handler)
+    server:put("c")
+    local last = server:remove("a")
+    seen:wait_value(4, "moonwatch_handler_delivered_total", handler)
+    seen:wait_value(last, "informer_store_resource_version",
+      { name = "v1/pods", group = "", version = "v1", resource = "pods" })
+    local families = seen:metrics()
+    local function value(family, labels) return exposition.value(families, family, labels or name) end
+    assert.are.equal(2, value("moonwatch_informer_objects"))
+    assert.is_true(value("moonwatch_informer_store_bytes") > 100)
+    assert.are.equal(1, value("moonwatch_informer_synced"))
+    assert.are.equal(last, value("reflector_last_resource_version"))
+    assert.are.equal(1, value("reflector_watches_total"))
+    assert.are.equal(0, value("reflector_lists_total"))
+    assert.are.equal(1, value("reflector_list_duration_seconds_count"))
+    assert.are.equal(2, value("reflector_items_per_list_sum"))
+    assert.are.equal(0, value("reflector_watch_duration_seconds_count"))
+    assert.are.equal(0, value("moonwatch_informer_errors_total"))
+    assert.are.equal(0, value("moonwatch_handler_pending", handler))
+    local whole = { name = "v1/pods", group = "", version = "v1", resource = "pods" }
+    assert.are.equal(0, value("informer_queued_items", whole))
+    -- The snapshot and two events.
+    assert.are.equal(3, value("informer_processing_latency_seconds_count", whole))
+    -- A watch that ends is one that lasted; the next one goes on.
+    server:cut()
+    seen:wait_value(1, "reflector_watch_duration_seconds_count", name)
+    seen:wait_value(2, "reflector_watches_total", name)
+    assert.are.equal(2, exposition.value(seen:metrics(), "reflector_items_per_watch_sum", name))
+    rig.stop(proc)
+  end)
+
+  it("count what fails", function()
+    local server = rig.pods { a = {} }
+    server:fail("stream", { status = 500, body = "no" })
+    server:fail("list", { status = 500, body = "no" })
+    local proc, seen = start(server, idle)
+    seen:wait_value(2, "moonwatch_informer_errors_total", name)
+    seen:wait_value(1, "reflector_lists_total", name)
+    seen:wait_value(1, "moonwatch_informer_synced", name)
+    rig.stop(proc)
+  end)
+
+  it("tell informers of one resource apart, and go with the informer or the handler", function()
+    local proc, seen = start(rig.pods { a = {}, b = { ns = "other" } }, [[
+      local stop = kube.stop_channel()
+      local function informer(namespace)
+        local factory = kube.shared_informer_factory { namespace = namespace }
+        local inf = factory:core():v1():pods():informer()
+        return factory, inf
+      end
+      kube.informer("v1/pods")
+      local one, first = informer("default")
+      local two = informer("default")
+      local registration = first:add_event_handler { name = "h", on_add = function() end }
+      one:start() two:start(stop)
+      kube.sleep(0)
+      two:wait_for_cache_sync()
+      eventually(function() return registration:has_synced() end)
+      print("synced")
+      kube.sleep(1.5)
+      registration:remove()
+      stop:close()
+      print("stopped")
+    ]])
+    local function objects(labels) return exposition.value(seen:metrics(), "moonwatch_informer_objects", labels) end
+    proc:wait_line("synced", 10)
+    seen:wait_value(1, "moonwatch_informer_objects", { name = "v1/pods in default" })
+    seen:wait_value(1, "moonwatch_informer_objects", { name = "v1/pods in default #2" })
+    seen:wait_value(2, "moonwatch_informer_objects", { name = "v1/pods" })
+    seen:wait_value(1, "moonwatch_handler_delivered_total", { name = "v1/pods in default", handler = "h" })
+    proc:wait_line("stopped", 10)
+    seen:wait(function() return objects { name = "v1/pods in default #2" } end,
+      function(value) return value == nil end, "the end of the second")
+    seen:wait(function() return seen:metrics().moonwatch_handler_pending end,
+      function(family) return family == nil end, "the end of the handler")
+    assert.are.equal(1, objects { name = "v1/pods in default" })
+    rig.stop(proc)
+  end)
+
+  it("and all others are listed in README.md, and what is listed there exists", function()
+    local proc, seen = start(rig.pods { a = {} }, [[
+      kube.informer("v1/pods"):add_event_handler { on_add = function() end }
+    ]])
+    seen:wait(function() return seen:metrics().moonwatch_handler_pending end,
+      function(family) return family end, "a handler's metrics")
+    local ours = { "^reflector_", "^informer_", "^moonwatch_", "^process_" }
+    local function is_ours(family)
+      for _, pattern in ipairs(ours) do if family:find(pattern) then return true end end
+    end
+    local exists, listed = {}, {}
+    for _, family in ipairs(seen:metrics()) do
+      if is_ours(family) then exists[family] = true end
+    end
+    local section = io.open("README.md"):read("*a"):match("\n## Watching it\n(.-)\n## ")
+    for family in section:gmatch("`([%l_]+)`") do
+      if is_ours(family) then listed[family] = true end
+    end
+    assert.are.same(exists, listed)
+    rig.stop(proc)
+  end)
+end)
+
+describe("the metrics of a script", function()
+  it("count its slices, its tasks and what the watchdog stops", function()
+    local proc, seen = start(rig.pods { a = {} }, [[
+      kube.informer("v1/pods"):add_event_handler { on_add = function() while true do end end }
+      for i = 1, 3 do kube.background("sleeper", function() kube.sleep(1000) end) end
+    ]])
+    seen:wait_value(1, "moonwatch_lua_watchdog_total")
+    seen:wait_value(3, "moonwatch_tasks")
+    local families = seen:metrics()
+    assert.is_true(exposition.value(families, "moonwatch_lua_slice_seconds_sum") >= 1)
+    assert.are.equal(1, exposition.value(families, "moonwatch_lua_slice_seconds_count")
+      - exposition.value(families, "moonwatch_lua_slice_seconds_bucket", { le = "0.5" }))
+    rig.stop(proc)
+  end)
+end)

@@ -129,7 +129,7 @@ end
 --- The value of the sample with this name and exactly these labels, or nil.
 function exposition.value(families, name, labels)
   local want = key_of { name = name, labels = labels or {} }
-  local family = families[name] or families[(name:gsub("_%l+$", ""))]
+  local family = families[name] or families[name:match("^(.*)_%l+$")]
   for _, sample in ipairs(family and family.samples or {}) do
     if key_of(sample) == want then return sample.value end
   end
