@@ -1,5 +1,6 @@
 -- What others see of a running script: /metrics, the probes, the log level.
 local cjson = require "cjson"
+local cleanup = require "spec.support.cleanup"
 local exposition = require "spec.support.exposition"
 local rig = require "spec.support.script_rig"
 local run = require "spec.support.run"
@@ -20,6 +21,8 @@ local function says(seen, path, status, body)
 end
 
 describe("the metrics listener", function()
+  cleanup.install()
+
   it("is not there unless it is asked for", function()
     local proc = rig.start(rig.pods { a = {} }, idle)
     proc:wait_stderr("synced", 10)
@@ -105,6 +108,8 @@ describe("the metrics listener", function()
 end)
 
 describe("a probe", function()
+  cleanup.install()
+
   it("of readiness fails until informers have synced, and says which has not", function()
     local server = rig.pods { a = {} }
     server:fail("stream", { chunks = {}, open = true })
@@ -194,6 +199,8 @@ describe("a probe", function()
 end)
 
 describe("the metrics of an informer", function()
+  cleanup.install()
+
   local name = { name = "v1/pods" }
 
   it("follow its store, its requests and its handlers", function()
@@ -307,6 +314,8 @@ describe("the metrics of an informer", function()
 end)
 
 describe("the metrics of a script", function()
+  cleanup.install()
+
   it("count its slices, its tasks and what the watchdog stops", function()
     local proc, seen = start(rig.pods { a = {} }, [[
       kube.informer("v1/pods"):add_event_handler { on_add = function() while true do end end }
