@@ -185,9 +185,9 @@ for _, module in ipairs { owner, edit } do
 end
 kube.diff, kube.equal = diff.diff, diff.equal
 kube.base64, kube.sha256, kube.yaml = encoding.base64, encoding.sha256, encoding.yaml
-kube.condition = require "kube._condition"
-kube.finalizer = require "kube._finalizer"
-kube.time = require "kube._time"
+for _, name in ipairs { "condition", "duration", "finalizer", "quantity", "selector", "time" } do
+  kube[name] = require("kube._" .. name)
+end
 
 --- Structured logs: kube.log.info(message, { key = value }).
 kube.log = {}

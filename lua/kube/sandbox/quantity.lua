@@ -1,68 +1,39 @@
 -- Resource quantities ("100m", "1Gi"): as numbers, and what they say about a pod.
+local amount = require "kube._amount"
 local json = require "kube.sandbox.json"
 
 local quantity = {}
 
-local FACTORS = {
-  [""] = 1, n = 1e-9, u = 1e-6, m = 1e-3, k = 1e3, M = 1e6, G = 1e9, T = 1e12, P = 1e15, E = 1e18,
-  Ki = 2 ^ 10, Mi = 2 ^ 20, Gi = 2 ^ 30, Ti = 2 ^ 40, Pi = 2 ^ 50, Ei = 2 ^ 60,
-}
-
 --- The number that a quantity stands for, or nil.
 function quantity.number(value)
   if type(value) == "number" then return value end
-  local digits, suffix = tostring(value):match("^([+-]?[%d.]+)(.*)$")
-  local exponent = suffix and suffix:match("^[eE]([+-]?%d+)$")
-  if exponent then return tonumber(digits) and tonumber(digits) * 10 ^ tonumber(exponent) end
-  return digits and tonumber(digits) and FACTORS[suffix] and tonumber(digits) * FACTORS[suffix]
+  local parsed = amount.parse(tostring(value))
+  return parsed and amount.number(parsed)
 end
 
-local DECIMAL = { n = -9, u = -6, m = -3, [""] = 0, k = 3, M = 6, G = 9, T = 12, P = 15, E = 18 }
-local BINARY = { Ki = 1, Mi = 2, Gi = 3, Ti = 4, Pi = 5, Ei = 6 }
-local DECIMAL_NAMES, BINARY_NAMES = {}, { [0] = "" }
-for name, exponent in pairs(DECIMAL) do DECIMAL_NAMES[exponent] = name end
-for name, power in pairs(BINARY) do BINARY_NAMES[power] = name end
+local POWERS = { Ki = 10, Mi = 20, Gi = 30, Ti = 40, Pi = 50, Ei = 60 }
+local EXPONENTS = { n = -9, u = -6, m = -3, [""] = 0, k = 3, M = 6, G = 9, T = 12, P = 15, E = 18 }
 
-local function decimal_name(rank) return DECIMAL_NAMES[rank] end
-local function exponent_name(rank) return rank == 0 and "" or "e" .. rank end
-
--- As many digits as a double holds exactly.
-local DIGITS_MAX = 15
-
--- digits * 10^exponent with the largest suffix that leaves no fraction; nil when there is none.
-local function decimal_text(sign, digits, exponent, names)
-  local zeros
-  digits, zeros = digits:gsub("^0+", ""):match("^(.-)(0*)$")
-  if digits == "" then return "0" end
-  exponent = exponent + #zeros
-  local rank = math.min(math.floor(exponent / 3) * 3, 18)
-  local suffix = names(rank)
-  return suffix and sign .. digits .. ("0"):rep(exponent - rank) .. suffix
-end
-
-local function binary_text(sign, value, power)
-  while value % 1 ~= 0 and power > 0 do value, power = value * 1024, power - 1 end
-  if value % 1 ~= 0 then return nil end
-  if value == 0 then return "0" end
-  while value % 1024 == 0 and power < 6 do value, power = value / 1024, power + 1 end
-  if power == 0 then
-    return decimal_text(sign, ("%.0f"):format(value), 0, decimal_name)
+-- Whether the server takes a text for canonical, by a look at its digits, and keeps it as it is: "1.234", "+5".
+local function is_kept(text)
+  local whole, fraction, suffix = text:match("^[+-]?0*(%d*)%.?(%d*)(.*)$")
+  if not whole then return false end
+  if whole == "" then whole = "0" end
+  if suffix:find("i$") then
+    local room = 14 - #whole - math.floor(POWERS[suffix] * 3 / 10)
+    return fraction == "" and room >= 0 and tonumber(whole) % 8 ~= 0
   end
-  return ("%s%.0f%s"):format(sign, value, BINARY_NAMES[power])
+  local digits = whole .. fraction
+  local scale = (EXPONENTS[suffix] or tonumber(suffix:match("^[eE]([+-]?%d+)$")) or 0) - #fraction
+  return #digits <= 18 and scale >= -9 and scale % 3 == 0 and not digits:find("000$") and not digits:find("^0")
 end
 
---- A quantity as the server writes it back: with the largest suffix of its sort that leaves no
---- fraction. One that is too long for that, that begins with a plus, or none, stays as it is.
+--- A quantity as the server writes it back; what is none stays as it is.
 function quantity.canonical(value)
   local text = type(value) == "number" and ("%.14g"):format(value) or value
-  if type(text) ~= "string" then return value end
-  local sign, whole, fraction, suffix = text:match("^(-?)(%d*)%.?(%d*)(%a*[+-]?%d*)$")
-  if not whole or whole .. fraction == "" or #whole + #fraction > DIGITS_MAX then return text end
-  if BINARY[suffix] then return binary_text(sign, tonumber(whole .. "." .. fraction), BINARY[suffix]) or text end
-  local exponent = tonumber(suffix:match("^[eE]([+-]?%d+)$"))
-  if exponent then return decimal_text(sign, whole .. fraction, exponent - #fraction, exponent_name) or text end
-  if not DECIMAL[suffix] then return text end
-  return decimal_text(sign, whole .. fraction, DECIMAL[suffix] - #fraction, decimal_name) or text
+  local parsed = type(text) == "string" and amount.parse(text)
+  if not parsed or is_kept(text) then return text end
+  return amount.format(parsed)
 end
 
 local COMPUTE = { "cpu", "memory" }
