@@ -216,15 +216,24 @@ static void copy_table(lua_State *L, int idx, unsigned depth, int *left) {
   }
 }
 
-// copy(o): of a cached object what the server sent, of any other value what it holds now.
+// copy(o): of a cached object what the server sent, of any other value what it holds now. The copy
+// of a partial object is one, too.
 static int codec_copy(lua_State *L) {
   if (lua_isnone(L, 1)) return mw_bind_misuse(L, "kube.copy() takes a value");
   lua_settop(L, 1);
   if (!lua_istable(L, 1)) return 1;
   struct mw_slice json = mw_objtable_json(L, 1);
-  if (json.p != NULL && mw_codec_push(L, json, NULL) == 0) return 1;
-  int left = COPY_VALUES_MAX;
-  copy_table(L, 1, 1, &left);
+  if (json.p == NULL || mw_codec_push(L, json, NULL) < 0) {
+    int left = COPY_VALUES_MAX;
+    copy_table(L, 1, 1, &left);
+  }
+  if (mw_objtable_is_partial(L, 1)) mw_objtable_set_partial(L);
+  return 1;
+}
+
+// is_partial(o): whether parts of what the server sent are missing in a cached object or its copy.
+static int codec_is_partial(lua_State *L) {
+  lua_pushboolean(L, mw_objtable_is_partial(L, 1));
   return 1;
 }
 
@@ -280,6 +289,7 @@ void mw_bind_codec(lua_State *L) {
       {"array", codec_array},
       {"object", codec_object},
       {"is_array", codec_is_array},
+      {"is_partial", codec_is_partial},
       {"int64", codec_int64},
       {"number", codec_number},
       {"get", mw_get},

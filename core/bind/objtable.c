@@ -412,6 +412,27 @@ bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json) {
   return json->p != NULL;
 }
 
+bool mw_objtable_is_partial(lua_State *L, int idx) {
+  const struct mw_object *o = mw_objtable_object(L, idx);
+  if (o != NULL) return mw_object_partial(o);
+  if (lua_type(L, idx) != LUA_TTABLE || state_of(L) == NULL) return false;
+  idx = mw_absindex(L, idx);
+  mw_objtable_slot(L, MW_OBJTABLE_PARTIAL);
+  lua_pushvalue(L, idx);
+  lua_rawget(L, -2);
+  bool partial = lua_toboolean(L, -1);
+  lua_pop(L, 2);
+  return partial;
+}
+
+void mw_objtable_set_partial(lua_State *L) {
+  mw_objtable_slot(L, MW_OBJTABLE_PARTIAL);
+  lua_pushvalue(L, -2);
+  lua_pushboolean(L, 1);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
 // Pushes a new box for o, and o's root table above it.
 static void push_new(lua_State *L, struct mw_object *o, struct objtable *state) {
   struct box *box = lua_newuserdata(L, sizeof *box);
@@ -506,6 +527,7 @@ void mw_objtable_open(lua_State *L) {
   add_table(L, MW_OBJTABLE_COMPLETED, "k");
   add_table(L, MW_OBJTABLE_WATCHED, NULL);
   add_table(L, MW_OBJTABLE_AGED, "k");
+  add_table(L, MW_OBJTABLE_PARTIAL, "k");
   push_finalizer(L, box_gc);
   lua_rawseti(L, -2, MW_OBJTABLE_BOX);
   for (int part = 0; part <= SECTIONS; part++) state->lazy_mt[part] = add_lazy(L, part);

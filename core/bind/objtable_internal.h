@@ -15,6 +15,7 @@ enum mw_objtable_slot {
   MW_OBJTABLE_BOX,        // the boxes' metatable
   MW_OBJTABLE_WATCHED,    // set of root tables: handed out since the last look for mutations
   MW_OBJTABLE_AGED,       // the same, looked at before; weak keys
+  MW_OBJTABLE_PARTIAL,    // set of copies of partial objects; weak keys
   MW_OBJTABLE_LAZY,       // the lazy metatables: of roots, then of sections by number
 };
 
@@ -29,6 +30,11 @@ bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json);
 // The JSON of the object behind the root table at idx, with the same validity; p is NULL for any
 // other value and for an object that cannot be unpacked.
 struct mw_slice mw_objtable_json(lua_State *L, int idx);
+
+// Whether the table at idx is a partial object (mw_object_partial), or a copy of one.
+bool mw_objtable_is_partial(lua_State *L, int idx);
+// Notes that the table on top is a copy of a partial object.
+void mw_objtable_set_partial(lua_State *L);
 
 // Completes the table at idx (positive) if it is lazy; raises when its bytes are damaged.
 void mw_objtable_require(lua_State *L, int idx);

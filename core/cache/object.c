@@ -18,6 +18,7 @@ enum {
   FLAG_DELETING = 1,
   FLAG_UUID = 2,         // the uid is stored as 16 bytes
   FLAG_MORE_LABELS = 4,  // there are more labels than fingerprints
+  FLAG_PARTIAL = 8,
 };
 
 enum {
@@ -144,7 +145,7 @@ static struct mw_object *assemble(const struct mw_item *item, struct mw_slice pa
   o->uid_len = (uint8_t)uid_len;
   o->print_count = (uint8_t)prints;
   o->flags = (uint8_t)((item->deleting ? FLAG_DELETING : 0) | (is_uuid ? FLAG_UUID : 0) |
-                       (more ? FLAG_MORE_LABELS : 0));
+                       (more ? FLAG_MORE_LABELS : 0) | (item->partial ? FLAG_PARTIAL : 0));
   for (size_t i = 0; i < prints; i++) {
     o->prints[i] = print_half(item->labels[i].key) << 16 | print_half(item->labels[i].value);
   }
@@ -203,6 +204,8 @@ struct mw_slice mw_object_rv(const struct mw_object *o) {
 uint32_t mw_object_hash(const struct mw_object *o) { return o->hash; }
 
 bool mw_object_deleting(const struct mw_object *o) { return o->flags & FLAG_DELETING; }
+
+bool mw_object_partial(const struct mw_object *o) { return o->flags & FLAG_PARTIAL; }
 
 size_t mw_object_uid(const struct mw_object *o, char *out) {
   size_t n = o->uid_len;

@@ -38,6 +38,9 @@ struct mw_slice mw_object_rv(const struct mw_object *o);
 uint32_t mw_object_hash(const struct mw_object *o);  // mw_hash(key)
 // metadata.deletionTimestamp is set.
 bool mw_object_deleting(const struct mw_object *o);
+// Parts of what the server sent may be missing, by a projection or a transform: it must not be
+// written back whole.
+bool mw_object_partial(const struct mw_object *o);
 // Writes the uid and a NUL to out (at least MW_OBJECT_UID_MAX + 1 bytes); returns its length.
 size_t mw_object_uid(const struct mw_object *o, char *out);
 bool mw_object_same_uid(const struct mw_object *a, const struct mw_object *b);

@@ -461,5 +461,6 @@ int mw_item_scan(struct mw_item_scanner *s, struct mw_json *c, const struct mw_p
   s->item.json = mw_slice(s->out.p + start, s->out.n - start);
   s->item.labels = s->labels;
   *item = s->item;
+  item->partial = p != NULL && mw_projection_is_partial(p);
   return 0;
 }

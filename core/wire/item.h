@@ -35,6 +35,7 @@ struct mw_item {
   bool more_labels;         // beyond MW_ITEM_LABELS_MAX: the first so many are in labels
   bool has_metadata;        // metadata was there and is an object
   bool deleting;            // metadata.deletionTimestamp is set
+  bool partial;             // the projection may have removed more than managedFields
   bool initial_events_end;  // annotation k8s.io/initial-events-end is exactly "true"
   // Set by the splitters only, for an object that is too deep or too large: why. There is no json
   // and no label then, and of the rest what stood before the point where it became too much.

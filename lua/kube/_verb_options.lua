@@ -116,13 +116,14 @@ local function not_empty(text) return text ~= "" and text or nil end
 
 --- The parameters of a request that the options make, without those of paging.
 ---@param opts kube.VerbOptions
+---@param method string
 ---@return table<string, any>
-function M.query(opts)
+function M.query(opts, method)
   local selectors = { label_selector = opts.label_selector, field_selector = opts.field_selector }
   M.canonical_selectors(selectors)
   local query = {
     labelSelector = not_empty(selectors.label_selector), fieldSelector = not_empty(selectors.field_selector),
-    dryRun = opts.dry_run and "All" or nil, fieldValidation = opts.field_validation,
+    dryRun = opts.dry_run and method ~= "DELETE" and "All" or nil, fieldValidation = opts.field_validation,
   }
   for name, value in pairs(opts.query or {}) do query[name] = value end
   return query

@@ -129,7 +129,7 @@ end
 
 -- Sends what a call has become. Its answer: the object, or the text of what is none.
 local function send(call, method, more)
-  local query = verb_options.query(call.opts)
+  local query = verb_options.query(call.opts, method)
   for name, value in pairs(more.query or {}) do query[name] = value end
   local path = resources.path(call.resource, call.namespace, more.name, more.subresource or call.opts.subresource)
   local parameters = client.query_text(call.what, query)
@@ -137,12 +137,12 @@ local function send(call, method, more)
     what = call.what, method = method, timeout = call.timeout, accept = more.accept,
     path = parameters ~= "" and path .. "?" .. parameters or path,
     content_type = more.content_type or "application/json",
-    body = more.text or more.body and client.encoded(call.what, more.body),
+    body = more.body and client.encoded(call.what, more.body),
   })
   if not response then return nil, err end
   local answer = response.object
   if answer == nil then answer = response.body end
-  observed(call, answer, more.body)
+  observed(call, answer, more.sent)
   return answer
 end
 
@@ -158,14 +158,24 @@ end
 function verbs.create(call, object)
   local sent, err = aim_at_object(call, object)
   if not sent then return nil, err end
-  return send(call, "POST", { name = call.opts.subresource and call.name, body = sent,
+  return send(call, "POST", { name = call.opts.subresource and call.name, body = sent, sent = sent,
     query = { fieldManager = call.manager } })
 end
 
+-- What a PUT leaves out is deleted.
+local function check_whole(call, object)
+  local only_metadata = type(object) == "table" and object.kind == "PartialObjectMetadata"
+  if not only_metadata and not core.codec.is_partial(object) then return end
+  errors.misuse("%s: the object is not whole, and what is missing would be deleted: its informer has %s. Use "
+    .. "client:apply or client:patch with the fields that are yours, or read it whole with client:get", call.what,
+    only_metadata and "metadata only" or "a transform")
+end
+
 local function update(call, object, subresource)
+  check_whole(call, object)
   local sent, err = aim_at_object(call, object)
   if not sent then return nil, err end
-  return send(call, "PUT", { name = call.name, body = sent, subresource = subresource,
+  return send(call, "PUT", { name = call.name, body = sent, sent = sent, subresource = subresource,
     query = { fieldManager = call.manager } })
 end
 
@@ -186,7 +196,7 @@ function verbs.patch(call, resource, key, patch)
   end
   local ok, err = aim_at_key(call, resource, key)
   if not ok then return nil, err end
-  return send(call, "PATCH", { name = call.name, body = patch, content_type = PATCH_TYPES[kind],
+  return send(call, "PATCH", { name = call.name, body = patch, sent = patch, content_type = PATCH_TYPES[kind],
     query = { fieldManager = call.manager } })
 end
 
@@ -199,19 +209,20 @@ function verbs.apply(call, object)
   local noted, known = apply.look(call, sent, force)
   if known then return known end
   local answer
-  answer, err = send(call, "PATCH", { name = call.name, body = sent, text = noted.text, content_type = APPLY_TYPE,
-    query = { fieldManager = call.manager, force = force or nil } })
+  answer, err = send(call, "PATCH", { name = call.name, body = noted.text or sent, sent = sent,
+    content_type = APPLY_TYPE, query = { fieldManager = call.manager, force = force or nil } })
   apply.note(noted, answer ~= nil)
   return answer, err
 end
 
--- nil when there is nothing to say: then there is no body.
+-- All of them go into the body: with one, servers do not look at the query.
 local function delete_options(opts)
-  local body = { gracePeriodSeconds = opts.grace, propagationPolicy = opts.propagation }
+  local body = { kind = "DeleteOptions", apiVersion = "v1", gracePeriodSeconds = opts.grace,
+    propagationPolicy = opts.propagation, dryRun = opts.dry_run and core.codec.array { "All" } or nil }
   if opts.uid or opts.resource_version then
     body.preconditions = { uid = opts.uid, resourceVersion = opts.resource_version }
   end
-  return next(body) and body or nil
+  return body
 end
 
 function verbs.delete(call, resource, key)

@@ -79,25 +79,26 @@ describe("a verb", function()
       "apply-patch" }, types)
   end)
 
-  it("to delete says what the options say, and nothing without them", function()
+  it("to delete says in its body what the options say", function()
     local server = rig.serve(rig.echo)
     rig.run(server, [[
       client:delete("v1/configmaps", "d/a", { propagation = "Foreground", grace = 0 })
       client:delete("v1/configmaps", "d/a", { uid = "u", resource_version = "7", dry_run = true })
-      client:delete_collection("v1/nodes", { all = true, propagation = "Orphan" })
+      client:delete_collection("v1/nodes", { all = true, propagation = "Orphan", dry_run = true })
+      client:delete("v1/nodes", "n")
     ]])
     local bodies = {}
     for i, request in ipairs(server.requests) do
       local keys = {}
       for part in request.body:gmatch('"[%w]+":[^{},]+') do keys[#keys + 1] = part end
       table.sort(keys)
-      bodies[i] = table.concat(keys, " ")
+      bodies[i] = table.concat(keys, " "):gsub('^"apiVersion":"v1" ', ""):gsub(' ?"kind":"DeleteOptions"', "")
     end
     assert.are.same({ '"gracePeriodSeconds":0 "propagationPolicy":"Foreground"',
-      '"resourceVersion":"7" "uid":"u"', '"propagationPolicy":"Orphan"' }, bodies)
+      '"dryRun":["All"] "resourceVersion":"7" "uid":"u"', '"dryRun":["All"] "propagationPolicy":"Orphan"', "" }, bodies)
     assert.is_truthy(server.requests[2].body:find('"preconditions":{', 1, true))
-    assert.are.same({ "DELETE /api/v1/namespaces/d/configmaps/a", "DELETE /api/v1/namespaces/d/configmaps/a?dryRun=All",
-      "DELETE /api/v1/nodes" }, rig.lines(server))
+    assert.are.same({ "DELETE /api/v1/namespaces/d/configmaps/a", "DELETE /api/v1/namespaces/d/configmaps/a",
+      "DELETE /api/v1/nodes", "DELETE /api/v1/nodes/n" }, rig.lines(server))
   end)
 
   it("returns text where the answer is no JSON", function()
