@@ -37,6 +37,7 @@ static void add_config(struct mw_buf *b, const struct mw_kubeconfig *k) {
     char name[8] = {'f', (char)('a' + i), '\0'};
     add(b, name, texts[i]);
   }
+  add(b, "foreign", k->foreign ? "yes" : NULL);
   add(b, "insecure", k->insecure_skip_tls_verify ? "yes" : NULL);
   for (size_t i = 0; i < k->impersonate_group_count; i++) add(b, "group", k->impersonate_groups[i]);
   add_pairs(b, k->impersonate_extra, k->impersonate_extra_count);

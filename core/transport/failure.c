@@ -9,6 +9,7 @@
 
 // Who failed and where that came from.
 struct place {
+  bool foreign;
   const char *host;
   const char *origin;
   const char *detail;  // libcurl's words
@@ -33,9 +34,8 @@ static void tls_failure(const struct place *p, CURLcode code, struct mw_err *err
                p->detail, p->origin);
   } else if (code == CURLE_PEER_FAILED_VERIFICATION) {
     mw_err_set(err, MW_ETLS,
-               "%s: the server's certificate is not signed by the CA of %s (%s): check "
-               "certificate-authority",
-               p->host, p->origin, p->detail);
+               "%s: the server's certificate is not signed by the CA of %s (%s): check %s", p->host,
+               p->origin, p->detail, p->foreign ? "the option ca" : "certificate-authority");
   } else if (code == CURLE_SSL_CACERT_BADFILE) {
     mw_err_set(err, MW_ETLS, "%s: certificate-authority of %s cannot be used (%s)", p->host,
                p->origin, p->detail);
@@ -57,8 +57,8 @@ static void tls_failure(const struct place *p, CURLcode code, struct mw_err *err
 
 static void connect_failure(const struct place *p, long os_errno, struct mw_err *err) {
   if (os_errno == ECONNREFUSED) {
-    mw_err_set(err, MW_EREFUSED, "%s: connection refused: is the API server running (%s)?", p->host,
-               p->origin);
+    mw_err_set(err, MW_EREFUSED, "%s: connection refused: is the %s running (%s)?", p->host,
+               p->foreign ? "server" : "API server", p->origin);
   } else {
     mw_err_set(err, MW_ECONNECT, "%s: could not connect (%s; %s)", p->host,
                os_errno != 0 ? strerror((int)os_errno) : p->detail, p->origin);
@@ -74,7 +74,8 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
   long os_errno = 0;
   curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
   const char *detail = r->curl_error[0] != '\0' ? r->curl_error : curl_easy_strerror(code);
-  struct place p = {mw_endpoint_host(r->endpoint), mw_endpoint_config(r->endpoint)->origin, detail};
+  const struct mw_kubeconfig *k = mw_endpoint_config(r->endpoint);
+  struct place p = {k->foreign, mw_endpoint_host(r->endpoint), k->origin, detail};
   switch (code) {
     case CURLE_COULDNT_CONNECT:
       connect_failure(&p, os_errno, err);

@@ -333,6 +333,7 @@ struct mw_http *mw_http_new(struct mw_loop *loop, const struct mw_http_config *c
   link_init(&h->requests);
   link_init(&h->todo);
   link_init(&h->logins);
+  h->meter = mw_meter_new();
   h->curl_timer = timer_open(h);
   h->guard = timer_open(h);
   h->kick = timer_open(h);
@@ -361,6 +362,7 @@ void mw_http_free(struct mw_http *h) {
   timer_close(h->curl_timer);
   timer_close(h->guard);
   timer_close(h->kick);
+  mw_meter_free(h->meter);
   mw_free(h);
 }
 

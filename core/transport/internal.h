@@ -19,6 +19,7 @@
 #include "transport/http.h"
 #include "transport/kubeconfig.h"
 #include "transport/loop.h"
+#include "transport/meter.h"
 #include "transport/yaml_doc.h"
 
 struct curl_slist;
@@ -111,8 +112,9 @@ struct mw_http {
   struct mw_link logins;
   size_t login_count;
   size_t transfers;  // easy handles in the multi
-  uint64_t moved;    // body bytes seen, all requests
-  int depth;         // > 0: a curl frame is on the stack
+  struct mw_meter *meter;
+  uint64_t moved;  // body bytes seen, all requests
+  int depth;       // > 0: a curl frame is on the stack
   struct mw_http_stats stats;
 };
 
@@ -184,6 +186,7 @@ struct mw_request {
   struct mw_timer *retry_timer;
   struct mw_timer *deadline;
   struct mw_timer *idle_timer;
+  uint64_t began;         // this attempt; 0: none, or it was counted
   uint64_t last_byte;     // when something arrived or the attempt began
   bool reported;          // on_response was called
   bool delivered;         // on_data was called
@@ -191,7 +194,8 @@ struct mw_request {
   bool paused;            // the caller's wish
   bool curl_paused;       // libcurl holds back data
   int reader_rc;          // what on_data returned, when not 0
-  struct mw_err refusal;  // of on_send, code 0: none
+  bool sent;              // libcurl has begun to send this attempt
+  struct mw_err refusal;  // of on_send, or of a write that would be sent twice; code 0: none
   struct mw_buf error_body;
   struct mw_err err;  // code 0: it went well
 };

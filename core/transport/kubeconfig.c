@@ -513,6 +513,16 @@ static void free_exec(struct mw_exec_config *exec) {
   mw_free(exec);
 }
 
+struct mw_kubeconfig *mw_kubeconfig_foreign(const char *server, const char *ca, bool insecure) {
+  struct mw_kubeconfig *k = mw_xcalloc(1, sizeof *k);
+  k->foreign = true;
+  k->origin = mw_xstrdup("kube.http");
+  k->server = mw_xstrdup(server);
+  k->ca_data = ca != NULL ? mw_xstrdup(ca) : NULL;
+  k->insecure_skip_tls_verify = insecure;
+  return k;
+}
+
 void mw_kubeconfig_free(struct mw_kubeconfig *k) {
   if (k == NULL) return;
   char *const texts[] = {

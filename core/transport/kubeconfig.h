@@ -30,6 +30,7 @@ struct mw_exec_config {
 
 // One way to reach one API server as one user. All strings are owned; NULL means not given.
 struct mw_kubeconfig {
+  bool foreign;      // no API server, and nobody in particular: kube.http
   char *origin;      // what to blame in messages: file and context, or "in-cluster"
   char *context;     // NULL in-cluster
   char *server;      // https://host:port[/prefix], without a trailing slash
@@ -71,4 +72,7 @@ struct mw_kubeconfig *mw_kubeconfig_parse(const char *yaml, size_t n, const char
                                           const char *origin, const char *dir, struct mw_err *err);
 // The pod's own service account; MW_ENOTFOUND in err when not in a cluster.
 struct mw_kubeconfig *mw_kubeconfig_in_cluster(struct mw_err *err);
+// For a server that is none of Kubernetes' ("https://host:port"), without credentials; ca is PEM or
+// NULL for the system's.
+struct mw_kubeconfig *mw_kubeconfig_foreign(const char *server, const char *ca, bool insecure);
 void mw_kubeconfig_free(struct mw_kubeconfig *k);  // NULL is fine

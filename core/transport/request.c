@@ -35,9 +35,20 @@ static char *copy(const char *s) { return s != NULL ? mw_xstrdup(s) : NULL; }
 
 // ---- ending ----
 
+// The attempt counts once: when it ends, that of a watch when it is answered.
+static void count_attempt(struct mw_request *r) {
+  if (r->began == 0) return;
+  double seconds = (double)(mw_clock_now() - r->began) / 1e9;
+  r->began = 0;
+  if (mw_endpoint_config(r->endpoint)->foreign) return;
+  mw_meter_count(r->http->meter, r->method, mw_endpoint_host(r->endpoint),
+                 r->head_done ? r->status : 0, seconds);
+}
+
 // Takes the attempt away from libcurl. Never inside a curl frame, and in no state in which data
 // would be accepted.
 static void close_attempt(struct mw_request *r) {
+  count_attempt(r);
   mw_timer_cancel(&r->idle_timer);
   if (r->todo == MW_TODO_RESUME) mw_pool_forget(r);
   if (r->easy == NULL) return;
@@ -313,7 +324,7 @@ static void on_credentials(void *ctx, const struct mw_credentials *c, const stru
     return;
   }
   set_state(r, MW_REQUEST_RUNNING);
-  r->last_byte = mw_clock_now();
+  r->began = r->last_byte = mw_clock_now();
   watch_silence(r, patience(r));
 }
 
@@ -322,7 +333,7 @@ static void begin(void *arg) {
   r->status = 0;
   r->retry_after = -1;
   r->type[0] = '\0';
-  r->head_done = r->again = r->curl_paused = false;
+  r->head_done = r->again = r->curl_paused = r->sent = false;
   r->dropped = r->body_sent = 0;
   mw_buf_reset(&r->error_body);
   mw_buf_reset(&r->head);
@@ -356,6 +367,7 @@ static void head_complete(struct mw_request *r) {
   if (r->status < 200) return;  // an interim response
   r->head_done = true;
   r->again = (r->status == 401 && can_refresh(r)) || asks_for_retry(r);
+  if (r->is_watch) count_attempt(r);
   if (r->is_watch && !r->again && succeeded(r)) report_head(r);
 }
 
@@ -381,10 +393,23 @@ static void note_header(struct mw_request *r, struct mw_slice line) {
   if (r->keep_head && mw_buf_add(&r->head, line.p, line.n) < 0) r->reader_rc = MW_ELIMIT;
 }
 
-// A connection may take long to stand, and a transfer long to get one.
+static bool is_read(const struct mw_request *r) {
+  return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0 ||
+         strcmp(r->method, "OPTIONS") == 0;
+}
+
+// A connection may take long to stand, and a transfer long to get one. When one that was used
+// before ends without an answer, libcurl comes here again by itself: a write may have happened by
+// then. (With a body it cannot: easy.c.)
 int mw_request_on_connected(void *ctx, char *ip, char *local_ip, int port, int local_port) {
   (void)ip, (void)local_ip, (void)port, (void)local_port;
-  return may_send(ctx) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+  struct mw_request *r = ctx;
+  if (r->sent && !is_read(r)) {
+    mw_err_set(&r->refusal, MW_EEOF, "%s: %s %.300s: the connection ended early",
+               mw_endpoint_host(r->endpoint), r->method, r->path);
+  }
+  r->sent = true;
+  return may_send(r) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
 size_t mw_request_on_send(char *p, size_t size, size_t count, void *ctx) {

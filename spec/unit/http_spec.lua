@@ -441,12 +441,14 @@ describe("http", function()
           if request.method == "GET" then return connection:answer(200, OK, "fine") end
           connection:close()
         end)
-        for _, method in ipairs { "POST", "PUT", "PATCH" } do
+        for _, request in ipairs { { "POST", "{}" }, { "PUT", "{}" }, { "PATCH", "{}" }, { "POST" }, { "DELETE" } } do
+          local method, body = request[1], request[2]
           client:fetch(e)
           local before = #peer.requests
-          local r = client:fetch(e, { method = method, body = "{}" })
+          local r = client:fetch(e, { method = method, body = body })
           assert.are.equal("EEOF", r.err)
-          assert.are.same({ method, "{}" }, { peer.requests[before + 1].method, peer.requests[before + 1].body })
+          assert.are.same({ method, body or "" },
+            { peer.requests[before + 1].method, peer.requests[before + 1].body })
           assert.are.equal(before + 1, #peer.requests)
         end
       end)
