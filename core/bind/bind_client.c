@@ -76,6 +76,18 @@ static int client_new(lua_State *L) {
   return 1;
 }
 
+// anonymous{server=, ca=, insecure=}: a server that is no API server, without credentials.
+static int client_anonymous(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  const char *server = mw_bind_opt_string(L, 1, "server", NULL);
+  const char *ca = mw_bind_opt_string(L, 1, "ca", NULL);
+  bool insecure = mw_bind_opt_bool(L, 1, "insecure", false);
+  luaL_argcheck(L, server != NULL, 1, "no server");
+  void **box = mw_bind_new_box(L, TYPE, NULL);
+  *box = mw_endpoint_new(mw_kubeconfig_foreign(server, ca, insecure));
+  return 1;
+}
+
 // identity(client or nil): text that is equal for clients that are the same user of the same
 // server.
 static int client_identity(lua_State *L) {
@@ -85,8 +97,10 @@ static int client_identity(lua_State *L) {
 }
 
 void mw_bind_client(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"new", client_new}, {"identity", client_identity}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"new", client_new},
+                                       {"anonymous", client_anonymous},
+                                       {"identity", client_identity},
+                                       {NULL, NULL}};
   mw_bind_new_type(L, TYPE, methods, client_gc);
   lua_newtable(L);
   luaL_register(L, NULL, functions);

@@ -94,7 +94,8 @@ static struct mw_slice opt_body(lua_State *L, int options) {
 }
 
 // call:send(client or nil, { what, method, path, accept, content_type, body, timeout, headers,
-// unfenced }). unfenced: a write that also a process sends that does not lead (rest.h).
+// unfenced, retries, limit }). unfenced: a write that also a process sends that does not lead
+// (rest.h); retries -1: none; limit: of the answer's body.
 static int call_send(lua_State *L) {
   struct call *c = mw_bind_check_box(L, 1, TYPE);
   struct mw_endpoint *endpoint = mw_bind_endpoint(L, 2);
@@ -109,14 +110,16 @@ static int call_send(lua_State *L) {
       .timeout = mw_bind_opt_seconds(L, 3, "timeout", 0),
       .headers = headers,
       .header_count = read_headers(L, 3, headers),
+      .max_retries = (int)mw_bind_opt_count(L, 3, "retries", 0, -1, 100),
   };
   bool unfenced = mw_bind_opt_bool(L, 3, "unfenced", false);
+  size_t limit = (size_t)mw_bind_opt_count(L, 3, "limit", 0, 0, MW_REST_BODY_MAX);
   struct mw_task *t = mw_task_check(L, mw_bind_opt_string(L, 3, "what", "a request"));
   if (t == NULL) return 2;
   struct mw_rest_pool *pool = mw_host_requests(mw_generation_host(mw_generation_of(L)));
   c->refs++;
   c->task = t;
-  c->rest = mw_rest_start(pool, endpoint, &options, unfenced, on_result, c);
+  c->rest = mw_rest_start(pool, endpoint, &options, unfenced, limit, on_result, c);
   return mw_task_await(L, t, on_cancel, c);
 }
 

@@ -187,9 +187,11 @@ static int on_data(void *ctx, const char *p, size_t n) {
 
 static void tell_limit(struct mw_rest *r) {
   bool body = r->result.status != 0;
-  mw_err_set(&r->result.err, MW_ELIMIT, "%s: %s %.200s: the answer has more than %d KiB of %s",
+  size_t limit = body ? r->result.body.limit : r->result.head.limit;
+  bool even = limit % 1024 == 0;
+  mw_err_set(&r->result.err, MW_ELIMIT, "%s: %s %.200s: the answer has more than %zu %s of %s",
              mw_endpoint_config(r->endpoint)->server, r->options.method, r->options.path,
-             (body ? MW_REST_BODY_MAX : MW_HTTP_HEAD_MAX) / 1024, body ? "body" : "headers");
+             even ? limit / 1024 : limit, even ? "KiB" : "bytes", body ? "body" : "headers");
   r->result.err.http_status = r->result.status;
 }
 
@@ -278,7 +280,7 @@ void mw_rest_pool_free(struct mw_rest_pool *p) {
 
 struct mw_rest *mw_rest_start(struct mw_rest_pool *pool, struct mw_endpoint *endpoint,
                               const struct mw_request_options *options, bool unfenced,
-                              mw_rest_cb cb, void *ctx) {
+                              size_t body_max, mw_rest_cb cb, void *ctx) {
   struct mw_rest *r = mw_xcalloc(1, sizeof *r);
   mw_live_add(MW_LIVE_CALL, 1);
   atomic_init(&r->refs, 1);
@@ -290,7 +292,7 @@ struct mw_rest *mw_rest_start(struct mw_rest_pool *pool, struct mw_endpoint *end
   copy_options(r, options);
   if (!unfenced && is_write(options->method)) r->fence = mw_fence_ref(pool->fence);
   mw_buf_init(&r->result.head, MW_HTTP_HEAD_MAX);
-  mw_buf_init(&r->result.body, MW_REST_BODY_MAX);
+  mw_buf_init(&r->result.body, body_max > 0 ? body_max : MW_REST_BODY_MAX);
   if (options->timeout > 0) r->ends = mw_clock_now() + (uint64_t)(options->timeout * 1e9);
   if (pool->running < MW_REST_RUNNING_MAX) {
     set_off(r);

@@ -35,7 +35,7 @@ struct mw_rest_result {
   struct mw_err err;   // code 0: an answer arrived whole, whatever its status
   int status;          // 0 without an answer
   struct mw_buf head;  // "Name: value\r\n" for each header
-  struct mw_buf body;  // at most MW_REST_BODY_MAX; a longer one is ELIMIT
+  struct mw_buf body;  // a longer one than allowed is ELIMIT
 };
 
 // On the script thread, once, never inside mw_rest_start. The result is valid during the call; a
@@ -44,9 +44,10 @@ typedef void (*mw_rest_cb)(void *ctx, struct mw_rest_result *result);
 
 // Begins a request. The options are copied; any_status and keep_head of them are set here. Takes
 // its own reference of the endpoint. unfenced: it changes nothing that replicas share, or is not
-// for an API server at all, and passes the fence whatever its method.
+// for an API server at all, and passes the fence whatever its method. The answer's body may have
+// body_max bytes; 0: MW_REST_BODY_MAX.
 struct mw_rest *mw_rest_start(struct mw_rest_pool *pool, struct mw_endpoint *endpoint,
                               const struct mw_request_options *options, bool unfenced,
-                              mw_rest_cb cb, void *ctx);
+                              size_t body_max, mw_rest_cb cb, void *ctx);
 // Ends the transfer, soon, and calls nobody. Sets *r to NULL; a NULL *r is fine.
 void mw_rest_cancel(struct mw_rest **r);

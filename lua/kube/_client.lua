@@ -2,6 +2,7 @@
 local core = require "kube._core"
 local errors = require "kube._error"
 local options = require "kube._options"
+local rate = require "kube._rate"
 local task = require "kube._task"
 
 local M = {}
@@ -87,14 +88,25 @@ local function target(what, opts)
   return path .. (path:find("?", 1, true) and "&" or "?") .. query
 end
 
-local function header_list(what, given)
+-- The same for servers that are no API servers, which know nothing of kubeconfigs.
+local TAKEN_ELSEWHERE = { host = "the URL sets it", authorization = false }
+for name, why in pairs(TAKEN) do
+  if TAKEN_ELSEWHERE[name] == nil then TAKEN_ELSEWHERE[name] = why end
+end
+
+--- A list of { name, value } of the option `headers`, checked.
+---@param what string the name of the function in messages
+---@param given? table<string, string>
+---@param elsewhere? boolean they go to a server that is no API server
+function M.header_list(what, given, elsewhere)
+  local taken = elsewhere and TAKEN_ELSEWHERE or TAKEN
   local list = {}
   for _, name in ipairs(sorted_keys(given or {})) do
     local value = given[name]
     if type(name) ~= "string" or not name:find("^[%w!#$%%&'*+%-.^_`|~]+$") then
       errors.misuse("%s: headers: '%s' cannot be the name of a header", what, tostring(name))
-    elseif TAKEN[name:lower()] then
-      errors.misuse("%s: headers: not %s: %s", what, name, TAKEN[name:lower()])
+    elseif taken[name:lower()] then
+      errors.misuse("%s: headers: not %s: %s", what, name, taken[name:lower()])
     elseif type(value) ~= "string" or value:find("%c") then
       errors.misuse("%s: headers: the value of %s must be a string without control characters", what, name)
     end
@@ -142,7 +154,7 @@ local function checked(what, opts)
     content_type = opts.content_type or "application/json",
     body = M.encoded(what, opts.body),
     timeout = M.timeout(what, opts.timeout),
-    headers = header_list(what, opts.headers),
+    headers = M.header_list(what, opts.headers),
     unfenced = opts.path:find("^/sandbox/v1/") ~= nil, -- the door of the sandbox, not the API
   }
 end
@@ -188,18 +200,23 @@ end
 --- Sends what is known to be right with a client (nil: the host's own) and waits for the whole answer. The end of
 --- the task is raised; what else goes wrong is returned as nil and the error.
 ---@param client? kube.Client
----@param wire table what the core takes: what, method, path, accept, content_type, body, timeout, headers,
---- unfenced
+---@param wire table what the core takes: what, method, path, accept, content_type, body, timeout, headers, unfenced,
+--- limit, retries; and keeps_response: a refusal brings the answer along
 ---@return kube.Response?
 ---@return kube.Error?
 function M.exchange(client, wire)
+  wire.timeout = math.max(math.min(wire.timeout, task.remaining() or wire.timeout), 0.001)
+  local late = rate.wait(client, wire)
+  if late then return nil, late end
   local call = core.request.new()
   send(call, client, wire)
   local status, headers, body = call:result()
   if not status then return nil, errors.of_transport(headers) end
   local response = { status = status, headers = headers, body = body, object = decoded(headers, body) }
-  if status >= 400 then return nil, refusal(response) end
-  return response
+  if status < 400 then return response end
+  local err = refusal(response)
+  err.response = wire.keeps_response and response or nil
+  return nil, err
 end
 
 --- Sends a request with a client (nil: the host's own) and waits for the whole answer. Misuse and the

@@ -4,9 +4,11 @@ local core = require "kube._core"
 local errors = require "kube._error"
 local factory = require "kube._factory"
 local handler = require "kube._handler"
+local http = require "kube._http"
 local informer = require "kube._informer"
 local informer_options = require "kube._informer_options"
 local options = require "kube._options"
+local rate = require "kube._rate"
 local retry = require "kube._retry"
 local task = require "kube._task"
 local workqueue = require "kube._workqueue"
@@ -23,11 +25,15 @@ end })
 
 --- A client: which API server, as whom. Without options it is the host's own (--kubeconfig,
 --- KUBECONFIG, or the pod's service account).
----@param opts? { kubeconfig?: string, context?: string }
+---@param opts? { kubeconfig?: string, context?: string, qps?: number, burst?: integer } qps: so many requests per
+--- second at most, burst of them at once; without it there is no limit
 ---@return kube.Client
 function kube.new_client(opts)
-  opts = options.check("new_client", opts, { kubeconfig = "string", context = "string" })
-  return core.client.new(opts)
+  opts = options.check("new_client", opts,
+    { kubeconfig = "string", context = "string", qps = "number", burst = "number" })
+  local made = core.client.new(opts)
+  rate.limit("new_client", made, opts)
+  return made
 end
 
 --- A request to the host's own API server. Awaits; raises what goes wrong, as client:request does.
@@ -156,6 +162,13 @@ kube.sleep = task.sleep
 ---@param fn function
 kube.background = task.background
 
+--- Limits the requests of the host's own client; without options it has no limit.
+---@param opts? kube.RateLimit
+kube.rate_limit = rate.rate_limit
+
+--- Requests to other servers than the API server.
+kube.http = http
+
 --- Calls a function again while it fails with a conflict.
 kube.retry_on_conflict = retry.on_conflict
 
@@ -202,7 +215,7 @@ end
 
 -- Functions, not methods: kube:new_client{} would take kube for the options.
 for _, name in ipairs { "new_client", "request", "try_request", "shared_informer_factory", "informer", "new_informer",
-  "retry_on_conflict", "leader_election",
+  "rate_limit", "retry_on_conflict", "leader_election",
   "retry_on_conflict",
   "spawn", "all", "any", "all_settled", "timeout", "shield", "defer", "yield",
   "wait_for_cache_sync", "stop_channel", "sleep", "background", "set_owner", "remove_owner", "is_owned_by",
