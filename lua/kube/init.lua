@@ -198,6 +198,8 @@ for _, module in ipairs { owner, edit } do
 end
 kube.diff, kube.equal = diff.diff, diff.equal
 kube.base64, kube.sha256, kube.yaml = encoding.base64, encoding.sha256, encoding.yaml
+local events = require "kube._events"
+kube.recorder, kube.events = events.recorder, events.recorder { name = "moonwatch" }
 for _, name in ipairs { "condition", "duration", "finalizer", "quantity", "selector", "time" } do
   kube[name] = require("kube._" .. name)
 end
@@ -219,7 +221,7 @@ for _, name in ipairs { "new_client", "request", "try_request", "shared_informer
   "retry_on_conflict",
   "spawn", "all", "any", "all_settled", "timeout", "shield", "defer", "yield",
   "wait_for_cache_sync", "stop_channel", "sleep", "background", "set_owner", "remove_owner", "is_owned_by",
-  "controller_of", "edit", "merge", "diff", "equal", "sha256", "workqueue" } do
+  "controller_of", "edit", "merge", "diff", "equal", "sha256", "workqueue", "recorder" } do
   local fn = kube[name]
   kube[name] = function(first, ...)
     if rawequal(first, kube) then

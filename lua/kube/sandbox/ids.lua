@@ -1,15 +1,13 @@
 -- What the server makes up: uids and the suffixes of generated names. With a seed, the same ones
 -- in the same order.
 local host = require "kube._server"
+local uuid = require "kube._uuid"
 
 local ids = {}
 ids.__index = ids
 
 -- No vowels and no digits that look like letters: no words come out.
 local ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-
--- The first digit of a UUID's fourth group.
-local VARIANTS = { "8", "9", "a", "b" }
 
 -- A small generator of its own, so that a seed gives the same ids whatever else uses math.random.
 local function generator(seed)
@@ -33,10 +31,7 @@ function ids:reseed(seed) self.bytes = seed and generator(seed) or host.random e
 
 --- A random (version 4) UUID.
 function ids:uid()
-  local hex = host.hex(self.bytes(16))
-  local variant = VARIANTS[tonumber(hex:sub(17, 17), 16) % 4 + 1]
-  return ("%s-%s-4%s-%s%s-%s"):format(hex:sub(1, 8), hex:sub(9, 12), hex:sub(14, 16), variant, hex:sub(18, 20),
-    hex:sub(21))
+  return uuid.of(host.hex(self.bytes(16)))
 end
 
 --- Five characters for a generated name.
