@@ -36,6 +36,10 @@ struct mw_metric {
   size_t series_max;
   struct mw_map series;  // labels -> struct mw_series
   bool warned;           // that there are too many
+  bool lasting;          // never freed
+  bool listed;           // in `families`
+  size_t holders;        // who hold one that is not lasting
+  size_t pins;           // writers that read it
 };
 
 struct hook {
@@ -159,7 +163,29 @@ static struct mw_metric *family_new(const struct mw_metric_spec *spec) {
   return m;
 }
 
+// Under the mutex. Whether nobody needs it any more.
+static bool is_over(const struct mw_metric *m) {
+  return !m->lasting && m->holders == 0 && m->pins == 0 && m->series.count == 0;
+}
+
+static void family_free(struct mw_metric *m) {
+  for (size_t i = 0; i < m->label_count; i++) mw_free(m->labels[i]);
+  mw_free(m->labels);
+  mw_free(m->buckets);
+  mw_free(m->name);
+  mw_free(m->help);
+  mw_map_deinit(&m->series);
+  mw_free(m);
+}
+
+static void unlist_family(size_t at) {
+  families[at]->listed = false;
+  family_count--;
+  memmove(families + at, families + at + 1, (family_count - at) * sizeof *families);
+}
+
 static void insert_family(size_t at, struct mw_metric *m) {
+  m->listed = true;
   families = mw_xrealloc(families, (family_count + 1) * sizeof *families);
   memmove(families + at + 1, families + at, (family_count - at) * sizeof *families);
   families[at] = m;
@@ -173,9 +199,14 @@ struct mw_metric *mw_metric_family(const struct mw_metric_spec *spec) {
     bool found;
     pthread_mutex_lock(&lock);
     size_t at = place_of(spec->name, &found);
+    if (found && !families[at]->lasting && !same_shape(families[at], spec)) {
+      unlist_family(at);  // a script was faster
+      found = false;
+    }
     if (!found) insert_family(at, family_new(spec));
     if (same_shape(families[at], spec)) {
       m = families[at];
+      m->lasting = true;
     } else {
       mw_err_set(&err, MW_EEXIST, "metric %s is declared twice and differently", spec->name);
     }
@@ -187,6 +218,42 @@ struct mw_metric *mw_metric_family(const struct mw_metric_spec *spec) {
   }
   return m;
 }
+
+struct mw_metric *mw_metric_hold(const struct mw_metric_spec *spec, struct mw_err *err) {
+  if (check_spec(spec, err) < 0) return NULL;
+  struct mw_metric *m = NULL;
+  bool found;
+  pthread_mutex_lock(&lock);
+  size_t at = place_of(spec->name, &found);
+  if (found && families[at]->lasting) {
+    mw_err_set(err, MW_EEXIST, "metric %s is one of Moonwatch's own", spec->name);
+  } else {
+    if (found && !same_shape(families[at], spec)) {
+      unlist_family(at);
+      found = false;
+    }
+    if (!found) insert_family(at, family_new(spec));
+    m = families[at];
+    m->holders++;
+  }
+  pthread_mutex_unlock(&lock);
+  return m;
+}
+
+void mw_metric_release(struct mw_metric *m) {
+  pthread_mutex_lock(&lock);
+  assert(m->holders > 0);
+  m->holders--;
+  if (m->holders == 0 && m->listed && !m->lasting) {
+    bool found;
+    unlist_family(place_of(m->name, &found));
+  }
+  bool over = is_over(m);
+  pthread_mutex_unlock(&lock);
+  if (over) family_free(m);
+}
+
+size_t mw_metric_label_count(const struct mw_metric *m) { return m->label_count; }
 
 // A scrape or a name that is too long for its buffer ends there; the caller sees it at the end.
 static void put(struct mw_buf *b, int *rc, const char *p, size_t n) {
@@ -311,8 +378,10 @@ void mw_series_unref(struct mw_series *s) {
   bool last = --s->owners == 0;
   if (last) mw_map_del(&m->series, mw_slice_str(s->labels));
   bool gone = last && s->pins == 0;
+  bool over = is_over(m);
   pthread_mutex_unlock(&lock);
   if (gone) series_free(s);
+  if (over) family_free(m);
 }
 
 static double to_double(uint64_t bits) {
@@ -421,7 +490,7 @@ static int by_labels(const void *a, const void *b) {
   return strcmp((*(struct mw_series *const *)a)->labels, (*(struct mw_series *const *)b)->labels);
 }
 
-// What a writer reads of a family; freed by unpin.
+// What a writer reads of a family, which it has pinned itself; freed by unpin.
 static struct mw_series **pin(struct mw_metric *m, size_t *count) {
   pthread_mutex_lock(&lock);
   struct mw_series **list = mw_xcalloc(m->series.count, sizeof *list);
@@ -434,14 +503,17 @@ static struct mw_series **pin(struct mw_metric *m, size_t *count) {
   return list;
 }
 
-static void unpin(struct mw_series **list, size_t count) {
+static void unpin(struct mw_metric *m, struct mw_series **list, size_t count) {
   size_t gone = 0;
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < count; i++) {
     if (--list[i]->pins == 0 && list[i]->owners == 0) list[gone++] = list[i];
   }
+  m->pins--;
+  bool over = is_over(m);
   pthread_mutex_unlock(&lock);
   for (size_t i = 0; i < gone; i++) series_free(list[i]);
+  if (over) family_free(m);
   mw_free(list);
 }
 
@@ -450,7 +522,7 @@ static void put_family(struct mw_buf *out, int *rc, struct mw_metric *m) {
   size_t count;
   struct mw_series **list = pin(m, &count);
   qsort(list, count, sizeof *list, by_labels);
-  if (count > 0) {
+  if (count > 0 && *rc == 0) {
     put_text(out, rc, "# HELP ");
     put_text(out, rc, m->name);
     put_text(out, rc, " ");
@@ -470,7 +542,7 @@ static void put_family(struct mw_buf *out, int *rc, struct mw_metric *m) {
       put_line(out, rc, list[i], "", NULL, value);
     }
   }
-  unpin(list, count);
+  unpin(m, list, count);
 }
 
 int mw_metric_write(struct mw_buf *out) {
@@ -481,10 +553,13 @@ int mw_metric_write(struct mw_buf *out) {
   pthread_mutex_lock(&lock);
   size_t count = family_count;
   struct mw_metric **list = mw_xcalloc(count, sizeof(void *));
-  if (count > 0) memcpy(list, families, count * sizeof(void *));
+  for (size_t i = 0; i < count; i++) {
+    list[i] = families[i];
+    list[i]->pins++;
+  }
   pthread_mutex_unlock(&lock);
   int rc = 0;
-  for (size_t i = 0; i < count && rc == 0; i++) put_family(out, &rc, list[i]);
+  for (size_t i = 0; i < count; i++) put_family(out, &rc, list[i]);
   mw_free(list);
   return rc;
 }

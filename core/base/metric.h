@@ -50,6 +50,13 @@ struct mw_series;
 // same name with another type, other labels or other buckets is a bug of ours and aborts. Any
 // thread.
 struct mw_metric *mw_metric_family(const struct mw_metric_spec *spec);
+// For scripts, whose families come and go: that of the name, made when there is none, +1. NULL and
+// err when the spec is wrong or the name is one of mw_metric_family's. When a script that is on its
+// way out holds one of the same name and another shape, that one is shown no more, and this one is.
+struct mw_metric *mw_metric_hold(const struct mw_metric_spec *spec, struct mw_err *err);
+// With the last one the family is shown no more, and goes when its series do.
+void mw_metric_release(struct mw_metric *m);
+size_t mw_metric_label_count(const struct mw_metric *m);
 // The series of these values, one per label in their order (NULL when there are no labels), made at
 // 0: +1. Values may be any bytes without NUL; what is not UTF-8 becomes U+FFFD. Any thread.
 struct mw_series *mw_metric_series(struct mw_metric *m, const char *const *values);

@@ -39,7 +39,7 @@ static int load_core(lua_State *L) {
       {"task", mw_bind_task},         {"log", mw_bind_log},           {"codec", mw_bind_codec},
       {"client", mw_bind_client},     {"informer", mw_bind_informer}, {"indexer", mw_bind_indexer},
       {"selector", mw_bind_selector}, {"request", mw_bind_request},   {"tools", open_tools},
-      {"lease", mw_bind_lease},       {"queue", mw_bind_queue},
+      {"lease", mw_bind_lease},       {"queue", mw_bind_queue},       {"metric", mw_bind_metric},
   };
   lua_createtable(L, 0, sizeof parts / sizeof parts[0] + 2);
   int core = lua_gettop(L);

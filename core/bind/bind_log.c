@@ -9,6 +9,7 @@
 #include "bind/bind.h"
 #include "bind/codec.h"
 #include "bind/objtable.h"
+#include "script/sched.h"
 
 enum { FIELDS_MAX = 32, JSON_LIMIT = 8 * 1024 };
 
@@ -96,6 +97,18 @@ static size_t read_fields(lua_State *L, int idx, struct mw_log_field *fields) {
   return count;
 }
 
+// Every line of a task tells what made it run, unless the line says so itself.
+static size_t add_trigger(lua_State *L, struct mw_log_field *fields, size_t count) {
+  struct mw_sched *sched = mw_sched_of(L);
+  const char *trigger = sched != NULL ? mw_task_trigger(mw_task_current(sched)) : NULL;
+  if (trigger == NULL) return count;
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(fields[i].key, "trigger") == 0) return count;
+  }
+  fields[count] = MW_STR("trigger", trigger);
+  return count + 1;
+}
+
 static int write_line(lua_State *L) {
   enum mw_log_level level = (enum mw_log_level)luaL_checkoption(L, 1, NULL, levels);
   if (!mw_log_on(level)) return 0;
@@ -103,12 +116,13 @@ static int write_line(lua_State *L) {
   lua_pushvalue(L, 2);
   to_text(L);
   lua_replace(L, 2);
-  struct mw_log_field fields[FIELDS_MAX];
+  struct mw_log_field fields[FIELDS_MAX + 1];
   size_t count = 0;
   if (!lua_isnil(L, 3)) {
     luaL_checktype(L, 3, LUA_TTABLE);
     count = read_fields(L, 3, fields);
   }
+  count = add_trigger(L, fields, count);
   mw_log_fields(level, lua_tostring(L, 2), fields, count);
   return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "script/leader.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,6 +16,16 @@ struct mw_leader {
   void *listener_ctx;
 };
 
+// What a leader may be late with seeing its Lease, beyond its duration, before it counts as ill.
+static const double tolerance = 20;
+
+static bool check_lease(void *ctx, char *why, size_t room) {
+  struct mw_err err;
+  if (mw_lease_check(ctx, tolerance, &err) == 0) return true;
+  snprintf(why, room, "%s", err.message);
+  return false;
+}
+
 struct mw_leader *mw_leader_new(struct mw_host *host) {
   struct mw_leader *l = mw_xcalloc(1, sizeof *l);
   l->host = host;
@@ -22,7 +33,10 @@ struct mw_leader *mw_leader_new(struct mw_host *host) {
 }
 
 void mw_leader_free(struct mw_leader *l) {
-  if (l->lease != NULL) mw_lease_free(l->lease);
+  if (l->lease != NULL) {
+    mw_health_remove(mw_host_health(l->host), check_lease, l->lease);
+    mw_lease_free(l->lease);
+  }
   mw_free(l);
 }
 
@@ -49,6 +63,8 @@ int mw_leader_declare(struct mw_leader *l, const struct mw_runtime *runtime,
       .on_change = on_change, .on_new_leader = on_new_leader, .on_lost = on_lost};
   if (l->lease == NULL) {
     l->lease = mw_lease_new(runtime, endpoint, fence, config, &callbacks, l);
+    mw_health_add(mw_host_health(l->host), "leader-election", MW_HEALTH_LIVE | MW_HEALTH_READY,
+                  check_lease, l->lease);
     return 0;
   }
   const struct mw_lease_config *has = mw_lease_get_config(l->lease);

@@ -219,6 +219,11 @@ struct mw_task *mw_task_current(const struct mw_sched *s) {
   return s->current;
 }
 
+const char *mw_task_trigger(const struct mw_task *t) {
+  while (t != NULL && t->trigger == NULL) t = t->parent;
+  return t != NULL ? t->trigger : NULL;
+}
+
 // What stands between this frame and its resume, by the name under which it was called.
 static const char *obstacle(lua_State *L) {
   static const char *const known[][2] = {

@@ -76,6 +76,8 @@ struct mw_task *mw_task_start(struct mw_sched *s, struct lua_State *from, int na
                               const struct mw_task_options *options);
 // The task that runs now, or NULL.
 struct mw_task *mw_task_current(const struct mw_sched *s);
+// What made t run, or the nearest task above it that knows; NULL: none does.
+const char *mw_task_trigger(const struct mw_task *t);
 
 // For await functions. Checks that L may await now: raises a sentence that names `what` and says
 // what to do instead otherwise; returns NULL, with `false, err` pushed, when the task is stopped

@@ -7,6 +7,7 @@ local handler = require "kube._handler"
 local http = require "kube._http"
 local informer = require "kube._informer"
 local informer_options = require "kube._informer_options"
+local metric = require "kube._metric"
 local options = require "kube._options"
 local rate = require "kube._rate"
 local retry = require "kube._retry"
@@ -204,6 +205,9 @@ for _, name in ipairs { "condition", "duration", "finalizer", "quantity", "selec
   kube[name] = require("kube._" .. name)
 end
 
+--- Metrics of the script, served with --metrics-listen: kube.metric.counter { name = "web_syncs_total" }.
+kube.metric = metric
+
 --- Structured logs: kube.log.info(message, { key = value }).
 kube.log = {}
 for _, level in ipairs { "error", "warn", "info", "debug" } do
@@ -218,7 +222,6 @@ end
 -- Functions, not methods: kube:new_client{} would take kube for the options.
 for _, name in ipairs { "new_client", "request", "try_request", "shared_informer_factory", "informer", "new_informer",
   "rate_limit", "retry_on_conflict", "leader_election",
-  "retry_on_conflict",
   "spawn", "all", "any", "all_settled", "timeout", "shield", "defer", "yield",
   "wait_for_cache_sync", "stop_channel", "sleep", "background", "set_owner", "remove_owner", "is_owned_by",
   "controller_of", "edit", "merge", "diff", "equal", "sha256", "workqueue", "recorder" } do

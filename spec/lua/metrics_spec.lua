@@ -254,7 +254,8 @@ describe("the metrics of an informer", function()
   end)
 
   it("tell informers of one resource apart, and go with the informer or the handler", function()
-    local proc, seen = start(rig.pods { a = {}, b = { ns = "other" } }, [[
+    local server = rig.pods { a = {}, b = { ns = "other" } }
+    local proc, seen = start(server, [[
       local stop = kube.stop_channel()
       local function informer(namespace)
         local factory = kube.shared_informer_factory { namespace = namespace }
@@ -270,7 +271,7 @@ describe("the metrics of an informer", function()
       two:wait_for_cache_sync()
       eventually(function() return registration:has_synced() end)
       print("synced")
-      kube.sleep(1.5)
+      eventually(function() return first:get_indexer():get("default/go") end)
       registration:remove()
       stop:close()
       print("stopped")
@@ -281,12 +282,13 @@ describe("the metrics of an informer", function()
     seen:wait_value(1, "moonwatch_informer_objects", { name = "v1/pods in default #2" })
     seen:wait_value(2, "moonwatch_informer_objects", { name = "v1/pods" })
     seen:wait_value(1, "moonwatch_handler_delivered_total", { name = "v1/pods in default", handler = "h" })
+    server:put("go")
     proc:wait_line("stopped", 10)
     seen:wait(function() return objects { name = "v1/pods in default #2" } end,
       function(value) return value == nil end, "the end of the second")
     seen:wait(function() return seen:metrics().moonwatch_handler_pending end,
       function(family) return family == nil end, "the end of the handler")
-    assert.are.equal(1, objects { name = "v1/pods in default" })
+    assert.are.equal(2, objects { name = "v1/pods in default" })
     rig.stop(proc)
   end)
 

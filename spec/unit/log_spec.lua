@@ -19,6 +19,27 @@ describe("a log line", function()
     assert.are.equal(1.5, found.n)
   end)
 
+  it("of a task tells what made the task run, unless it says so itself", function()
+    local result = run.run_script([[
+      local kube, task = require "kube", require "kube._task"
+      kube.log.info("outside")
+      task.run({ trigger = "controller web, key d/a" }, function()
+        kube.log.info("inside", { n = 1 })
+        kube.spawn(function() kube.log.info("below") end):wait()
+        kube.log.info("own", { trigger = "mine" })
+      end)
+    ]], { timeout = 10, args = { "--log-format", "json" } })
+    local triggers = {}
+    for line in result.stderr:gmatch("[^\n]+") do
+      local fields = cjson.decode(line)
+      triggers[fields.msg] = fields.trigger or "none"
+    end
+    assert.are.equal("none", triggers.outside)
+    assert.are.equal("controller web, key d/a", triggers.inside)
+    assert.are.equal("controller web, key d/a", triggers.below)
+    assert.are.equal("mine", triggers.own)
+  end)
+
   it("is not written below the level that is on", function()
     unit.C.mw_log_set_level(unit.C.MW_LOG_WARN)
     assert.is_false(unit.C.mw_log_on(unit.C.MW_LOG_INFO))

@@ -20,8 +20,9 @@ local function strings(list)
   return ffi.new("const char *[?]", math.max(#list, 1), list)
 end
 
--- A family; everything handed over is copied by the core.
-local function family(name, options)
+local alive  -- what the last spec points into
+
+local function spec_of(name, options)
   options = options or {}
   local labels = strings(options.labels or {})
   local buckets = ffi.new("double[?]", math.max(#(options.buckets or {}), 1), options.buckets or {})
@@ -30,7 +31,15 @@ local function family(name, options)
     labels = labels, label_count = #(options.labels or {}),
     buckets = buckets, bucket_count = #(options.buckets or {}), series_max = options.max or 0,
   })
-  return C.mw_metric_family(spec)
+  alive = { name, labels, buckets, options.help }
+  return spec
+end
+
+-- A family; everything handed over is copied by the core.
+local function family(name, options)
+  local metric = C.mw_metric_family(spec_of(name, options))
+  assert(alive)
+  return metric
 end
 
 local function written(limit)
@@ -172,6 +181,63 @@ describe("metrics", function()
     while #held > 0 do C.mw_series_unref(table.remove(held)) end
     series(metric, "x9", "y")
     assert.are.equal(0, exposition.value(shown(), "spec_many_total", { a = "x9", b = "y" }))
+  end)
+
+  describe("that are held", function()
+    local function hold(name, options)
+      local err = unit.err()
+      local m = C.mw_metric_hold(spec_of(name, options), err)
+      return m ~= nil and m or nil, ffi.string(err.message)
+    end
+
+    it("go with the last holder, and their series with them", function()
+      local one, two = hold("spec_held", { labels = { "a" } }), hold("spec_held", { labels = { "a" } })
+      assert.is_true(one == two)
+      series(one, "x")
+      C.mw_metric_release(one)
+      assert.are.equal(0, exposition.value(shown(), "spec_held", { a = "x" }))
+      C.mw_metric_release(two)
+      -- The series is still there for who holds it, and shown to nobody.
+      C.mw_series_add(held[1], 1)
+      assert.are.equal("", (written()))
+      -- A new family of the name begins anew, with whatever labels.
+      local three = hold("spec_held", { type = "gauge" })
+      series(three)
+      assert.are.equal(0, exposition.value(shown(), "spec_held"))
+      C.mw_metric_release(three)
+    end)
+
+    it("give way to one of another shape", function()
+      local old = hold("spec_shape", { labels = { "a" } })
+      C.mw_series_add(series(old, "x"), 1)
+      local new = hold("spec_shape", { labels = { "b" } })
+      C.mw_series_add(series(new, "y"), 2)
+      assert.are.equal(2, exposition.value(shown(), "spec_shape", { b = "y" }))
+      assert.is_nil(exposition.value(shown(), "spec_shape", { a = "x" }))
+      C.mw_metric_release(old)
+      assert.are.equal(2, exposition.value(shown(), "spec_shape", { b = "y" }))
+      C.mw_metric_release(new)
+    end)
+
+    it("are refused with a sentence when something is wrong with them", function()
+      family("spec_lasting_total")
+      for pattern, given in pairs {
+        ["spec_lasting_total is one of Moonwatch's own"] = { "spec_lasting_total" },
+        ['"a b" is no name for a metric'] = { "a b" },
+        ['"1a" is no name for a metric'] = { "1a" },
+        ['spec_x cannot have a label "le"'] = { "spec_x", { labels = { "le" } } },
+        ['spec_x cannot have a label "a-b"'] = { "spec_x", { labels = { "a-b" } } },
+        ['spec_x cannot have a label "__a"'] = { "spec_x", { labels = { "__a" } } },
+        ["spec_x has the label a twice"] = { "spec_x", { labels = { "a", "a" } } },
+        ["spec_x has buckets but is no histogram"] = { "spec_x", { buckets = { 1 } } },
+        ["spec_x has 0 buckets, use 1 to 64"] = { "spec_x", { type = "histogram" } },
+        ["bucket 2 of metric spec_x is not above"] = { "spec_x", { type = "histogram", buckets = { 2, 2 } } },
+      } do
+        local m, message = hold(unpack(given))
+        assert.is_nil(m)
+        assert.is_truthy(message:find(pattern, 1, true), message)
+      end
+    end)
   end)
 
   it("are computed when they are asked for by those who wish it", function()
