@@ -31,8 +31,10 @@ end
 
 local function entries_of(list)
   local kinds, plurals = {}, {}
-  for _, resource in ipairs(type(list) == "table" and list.resources or {}) do
-    if not resource.name:find("/", 1, true) then
+  local given = type(list) == "table" and list.resources
+  for _, resource in ipairs(type(given) == "table" and given or {}) do
+    local known = type(resource.name) == "string" and type(resource.kind) == "string"
+    if known and not resource.name:find("/", 1, true) then
       local entry = { plural = resource.name, kind = resource.kind, namespaced = resource.namespaced == true }
       kinds[resource.kind], plurals[resource.name] = entry, entry
     end

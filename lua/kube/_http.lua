@@ -148,13 +148,63 @@ end
 function M.request(method, url, opts) return raised(try("kube.http.request", method, url, opts)) end
 
 --- The same, but returns nil and the error.
+---@param method string
+---@param url string
+---@param opts? kube.HttpOptions
 ---@return kube.Response?
 ---@return kube.Error?
 function M.try_request(method, url, opts) return try("kube.http.try_request", method, url, opts) end
 
-for name, method in pairs { get = "GET", post = "POST", put = "PUT", delete = "DELETE" } do
-  M[name] = function(url, opts) return raised(try("kube.http." .. name, method, url, opts)) end
-  M["try_" .. name] = function(url, opts) return try("kube.http.try_" .. name, method, url, opts) end
-end
+--- Reads what is at a URL.
+---@param url string
+---@param opts? kube.HttpOptions
+---@return kube.Response
+function M.get(url, opts) return raised(try("kube.http.get", "GET", url, opts)) end
+
+--- The same, but returns nil and the error.
+---@param url string
+---@param opts? kube.HttpOptions
+---@return kube.Response?
+---@return kube.Error?
+function M.try_get(url, opts) return try("kube.http.try_get", "GET", url, opts) end
+
+--- Sends a POST, with opts.body.
+---@param url string
+---@param opts? kube.HttpOptions
+---@return kube.Response
+function M.post(url, opts) return raised(try("kube.http.post", "POST", url, opts)) end
+
+--- The same, but returns nil and the error.
+---@param url string
+---@param opts? kube.HttpOptions
+---@return kube.Response?
+---@return kube.Error?
+function M.try_post(url, opts) return try("kube.http.try_post", "POST", url, opts) end
+
+--- Sends a PUT, with opts.body.
+---@param url string
+---@param opts? kube.HttpOptions
+---@return kube.Response
+function M.put(url, opts) return raised(try("kube.http.put", "PUT", url, opts)) end
+
+--- The same, but returns nil and the error.
+---@param url string
+---@param opts? kube.HttpOptions
+---@return kube.Response?
+---@return kube.Error?
+function M.try_put(url, opts) return try("kube.http.try_put", "PUT", url, opts) end
+
+--- Sends a DELETE.
+---@param url string
+---@param opts? kube.HttpOptions
+---@return kube.Response
+function M.delete(url, opts) return raised(try("kube.http.delete", "DELETE", url, opts)) end
+
+--- The same, but returns nil and the error.
+---@param url string
+---@param opts? kube.HttpOptions
+---@return kube.Response?
+---@return kube.Error?
+function M.try_delete(url, opts) return try("kube.http.try_delete", "DELETE", url, opts) end
 
 return M

@@ -47,7 +47,8 @@ function M.all(call, page)
     list, err = page(call, { limit = query.limit, continue = token })
     if not list and is_expired(err) then
       tick()
-      list, err = page(call, {})
+      list, err = page(call,
+        { resourceVersion = opts.resource_version, resourceVersionMatch = opts.resource_version_match })
       if not list then return nil, err end
       return list.items, list.metadata
     end

@@ -10,8 +10,9 @@ local M = {}
 ---@field qps number requests per second
 ---@field burst? integer so many at once after a pause; default: twice qps, at least 1
 
--- Buckets by client; those of clients that are gone go with them. `own` is the host's own client's.
-local buckets, own = setmetatable({}, { __mode = "k" }), nil
+-- Buckets by client; those of clients that are gone go with them. `own` is the bucket of the host's own client, which
+-- is nil and kube.client.
+local buckets, own, own_client = setmetatable({}, { __mode = "k" }), nil, nil
 
 local function check(what, opts)
   if opts.qps == nil then
@@ -38,6 +39,9 @@ function M.rate_limit(opts)
   own = check("kube.rate_limit", options.check("kube.rate_limit", opts, { qps = "number", burst = "number" }))
 end
 
+--- Tells which userdata stands for the host's own client.
+function M.set_own(client) own_client = client end
+
 -- Takes a token, which may be one that is not there yet; the seconds until it is.
 local function take(bucket)
   local now = core.task.now()
@@ -53,7 +57,7 @@ end
 ---@return kube.Error? err when its turn would come behind its timeout
 function M.wait(client, wire)
   local bucket = own
-  if client then bucket = buckets[client] end
+  if client and client ~= own_client then bucket = buckets[client] end
   if not bucket then return nil end
   local seconds = take(bucket)
   if seconds == 0 then return nil end

@@ -3,268 +3,18 @@
 --
 -- A verb raises what goes wrong; its twin with try_ returns nil and the error. Both raise misuse and the end of the
 -- task.
-local apply = require "kube._apply"
+local calls = require "kube._calls"
 local client = require "kube._client"
 local core = require "kube._core"
 local discovery = require "kube._discovery"
 local errors = require "kube._error"
 local options = require "kube._options"
-local pages = require "kube._pages"
-local resources = require "kube._resource"
-local verb_options = require "kube._verb_options"
 
 local M = {}
 
 ---@class kube.Session
----@field get fun(self, resource: string, key: string, opts?: kube.VerbOptions): table
 local Session = {}
 Session.__index = Session
-
-local PATCH_TYPES = {
-  merge = "application/merge-patch+json", json = "application/json-patch+json",
-  strategic = "application/strategic-merge-patch+json",
-}
-local APPLY_TYPE = "application/apply-patch+yaml"
-
--- A call of a verb: what all that it needs to know of one.
-local function begin(session, verb, what, given)
-  client.check_loaded(what)
-  local opts = verb_options.check(verb, what, given)
-  return {
-    session = session, client = session._client, verb = verb, what = what, opts = opts,
-    timeout = client.timeout(what, opts.timeout),
-    manager = opts.field_manager or session._manager,
-  }
-end
-
--- Namespaced things are asked for with their namespace. nil, err when the server could not be asked.
-local function check_scope(call, resource, namespace, advice)
-  if namespace and namespace ~= "" then
-    if resources.is_builtin(resource) and not discovery.is_namespaced(call.client, resource, call) then
-      errors.misuse("%s: %s are in no namespace, not in '%s'", call.what, resource, namespace)
-    end
-    return true
-  end
-  local namespaced, err = discovery.is_namespaced(call.client, resource, call)
-  if namespaced == nil then return nil, err end
-  if namespaced then errors.misuse("%s: %s are in namespaces: %s", call.what, resource, advice) end
-  return true
-end
-
--- Where a call goes, of a resource and a key.
-local function aim_at_key(call, resource, key)
-  call.resource = resources.check(call.what, resource)
-  call.namespace, call.name = resources.split_key(call.what, key, call.opts.namespace)
-  call.key = resources.join_key(call.namespace, call.name)
-  return check_scope(call, resource, call.namespace, "write the key as \"namespace/name\"")
-end
-
-local function check_object(call, object)
-  if type(object) ~= "table" then
-    errors.misuse("%s takes an object, { apiVersion =, kind =, metadata = { name = } }, not a %s", call.what,
-      type(object))
-  end
-  for _, name in ipairs { "apiVersion", "kind" } do
-    if type(object[name]) ~= "string" or object[name] == "" then
-      errors.misuse("%s: the object has no %s", call.what, name)
-    end
-  end
-  local metadata = object.metadata
-  if type(metadata) ~= "table" then errors.misuse("%s: the object has no metadata", call.what) end
-  local generated = call.verb == "create" and not call.opts.subresource and type(metadata.generateName) == "string"
-  if type(metadata.name) ~= "string" and not generated then
-    errors.misuse("%s: the object has no metadata.name%s", call.what,
-      call.verb == "create" and " and no metadata.generateName" or "")
-  end
-end
-
--- The namespace of the object, or the one of the options, which then goes into the object.
-local function place(call, object)
-  local namespace, wanted = object.metadata.namespace, call.opts.namespace
-  if namespace == "" then namespace = nil end
-  if namespace and wanted and namespace ~= wanted then
-    errors.misuse("%s: the object is in namespace '%s', not in '%s'", call.what, namespace, wanted)
-  end
-  if not namespace and wanted and wanted ~= "" then
-    object = core.codec.copy(object)
-    object.metadata.namespace, namespace = wanted, wanted
-  end
-  return object, namespace
-end
-
--- Where a call goes, of an object; the object as it is sent.
-local function aim_at_object(call, object)
-  check_object(call, object)
-  local resource, err = call.opts.resource
-  if resource then
-    resources.check(call.what, resource)
-  else
-    resource, err = discovery.resource_of(call.client, object.apiVersion, object.kind, call)
-    if not resource then return nil, err end
-  end
-  object, call.namespace = place(call, object)
-  call.resource, call.name = resource, object.metadata.name
-  call.key = call.name and resources.join_key(call.namespace, call.name)
-  local ok
-  ok, err = check_scope(call, resource, call.namespace, "set metadata.namespace of the object, or namespace = \"...\"")
-  if not ok then return nil, err end
-  return object
-end
-
--- Whether the answer is the object of this resource, and not the Scale or the Status of a subresource.
-local function is_object(call, answer)
-  return type(answer) == "table" and type(answer.metadata) == "table" and answer.metadata.name ~= nil
-    and answer.apiVersion == resources.api_version(call.resource)
-end
-
-local function observed(call, answer, sent)
-  local observe = call.session._observe
-  if not observe or call.opts.dry_run then return end
-  if call.opts.subresource and not is_object(call, answer) then return end
-  local object = answer
-  if call.verb == "delete" and not is_object(call, answer) then object = nil end
-  local key = call.key or (object and call.verb == "create" and core.codec.object_key(object)) or nil
-  observe(call.verb == "update_status" and "update" or call.verb, call.resource, key, object, sent)
-end
-
--- Sends what a call has become. Its answer: the object, or the text of what is none.
-local function send(call, method, more)
-  local query = verb_options.query(call.opts, method)
-  for name, value in pairs(more.query or {}) do query[name] = value end
-  local path = resources.path(call.resource, call.namespace, more.name, more.subresource or call.opts.subresource)
-  local parameters = client.query_text(call.what, query)
-  local response, err = client.exchange(call.client, {
-    what = call.what, method = method, timeout = call.timeout, accept = more.accept,
-    path = parameters ~= "" and path .. "?" .. parameters or path,
-    content_type = more.content_type or "application/json",
-    body = more.body and client.encoded(call.what, more.body),
-  })
-  if not response then return nil, err end
-  local answer = response.object
-  if answer == nil then answer = response.body end
-  observed(call, answer, more.sent)
-  return answer
-end
-
-local verbs = {}
-
-function verbs.get(call, resource, key)
-  local ok, err = aim_at_key(call, resource, key)
-  if not ok then return nil, err end
-  return send(call, "GET", { name = call.name, query = { resourceVersion = call.opts.resource_version },
-    accept = call.opts.subresource and "application/json, */*" or nil })
-end
-
-function verbs.create(call, object)
-  local sent, err = aim_at_object(call, object)
-  if not sent then return nil, err end
-  return send(call, "POST", { name = call.opts.subresource and call.name, body = sent, sent = sent,
-    query = { fieldManager = call.manager } })
-end
-
--- What a PUT leaves out is deleted.
-local function check_whole(call, object)
-  local only_metadata = type(object) == "table" and object.kind == "PartialObjectMetadata"
-  if not only_metadata and not core.codec.is_partial(object) then return end
-  errors.misuse("%s: the object is not whole, and what is missing would be deleted: its informer has %s. Use "
-    .. "client:apply or client:patch with the fields that are yours, or read it whole with client:get", call.what,
-    only_metadata and "metadata only" or "a transform")
-end
-
-local function update(call, object, subresource)
-  check_whole(call, object)
-  local sent, err = aim_at_object(call, object)
-  if not sent then return nil, err end
-  return send(call, "PUT", { name = call.name, body = sent, sent = sent, subresource = subresource,
-    query = { fieldManager = call.manager } })
-end
-
-function verbs.update(call, object) return update(call, object) end
-
-function verbs.update_status(call, object) return update(call, object, "status") end
-
-function verbs.patch(call, resource, key, patch)
-  local kind = call.opts.type or "merge"
-  if type(patch) ~= "table" and type(patch) ~= "string" then
-    errors.misuse("%s takes the patch third, a table or JSON, not a %s", call.what, type(patch))
-  end
-  if kind == "json" and type(patch) == "table" then
-    if next(patch) ~= nil and patch[1] == nil then
-      errors.misuse("%s: a JSON patch is a list of { op =, path =, value = }", call.what)
-    end
-    patch = core.codec.array(patch)
-  end
-  local ok, err = aim_at_key(call, resource, key)
-  if not ok then return nil, err end
-  return send(call, "PATCH", { name = call.name, body = patch, sent = patch, content_type = PATCH_TYPES[kind],
-    query = { fieldManager = call.manager } })
-end
-
-function verbs.apply(call, object)
-  local sent, err = aim_at_object(call, object)
-  if not sent then return nil, err end
-  local force = call.opts.force
-  if force == nil then force = call.session._manager ~= nil end
-  call.manager = call.manager or "moonwatch"
-  local noted, known = apply.look(call, sent, force)
-  if known then return known end
-  local answer
-  answer, err = send(call, "PATCH", { name = call.name, body = noted.text or sent, sent = sent,
-    content_type = APPLY_TYPE, query = { fieldManager = call.manager, force = force or nil } })
-  apply.note(noted, answer ~= nil)
-  return answer, err
-end
-
--- All of them go into the body: with one, servers do not look at the query.
-local function delete_options(opts)
-  local body = { kind = "DeleteOptions", apiVersion = "v1", gracePeriodSeconds = opts.grace,
-    propagationPolicy = opts.propagation, dryRun = opts.dry_run and core.codec.array { "All" } or nil }
-  if opts.uid or opts.resource_version then
-    body.preconditions = { uid = opts.uid, resourceVersion = opts.resource_version }
-  end
-  return body
-end
-
-function verbs.delete(call, resource, key)
-  local ok, err = aim_at_key(call, resource, key)
-  if not ok then return nil, err end
-  return send(call, "DELETE", { name = call.name, body = delete_options(call.opts) })
-end
-
-function verbs.delete_collection(call, resource)
-  local opts = call.opts
-  call.resource, call.namespace = resources.check(call.what, resource), opts.namespace
-  if not (opts.label_selector or opts.field_selector or opts.all) then
-    errors.misuse("%s deletes every one of them: say which by label_selector or field_selector, or say all = true",
-      call.what)
-  end
-  local ok, err = check_scope(call, resource, opts.namespace, "say which by namespace = \"...\"")
-  if not ok then return nil, err end
-  return send(call, "DELETE", { body = delete_options(opts) })
-end
-
--- One page of a list, for pages.lua: its items, complete with apiVersion and kind, and its metadata.
-local function page(call, query)
-  local answer, err = send(call, "GET", { query = query })
-  if not answer then return nil, err end
-  if type(answer) ~= "table" or type(answer.items) ~= "table" then
-    return nil, errors.new("parse", ("%s: the answer for %s is not a list"):format(call.what, call.resource),
-      { retriable = false })
-  end
-  local kind = type(answer.kind) == "string" and answer.kind:match("^(.+)List$")
-  for _, item in ipairs(answer.items) do
-    item.apiVersion, item.kind = item.apiVersion or answer.apiVersion, item.kind or kind
-  end
-  return answer
-end
-
-local function aim_at_list(call, resource)
-  call.resource, call.namespace = resources.check(call.what, resource), call.opts.namespace
-  if call.namespace and call.namespace ~= "" then check_scope(call, resource, call.namespace) end
-  return call
-end
-
-function verbs.list(call, resource) return pages.all(aim_at_list(call, resource), page) end
 
 -- Returns what a verb returned, or raises its error.
 local function results(first, ...)
@@ -272,35 +22,161 @@ local function results(first, ...)
   errors.raise((...))
 end
 
--- The last argument of a verb is its options.
-local ARGUMENTS = { get = 2, create = 1, update = 1, update_status = 1, patch = 3, apply = 1, delete = 2,
-  delete_collection = 1, list = 1 }
-
-for verb, run in pairs(verbs) do
-  local count = ARGUMENTS[verb]
-  local function call_verb(self, what, ...)
-    if select("#", ...) > count + 1 then errors.misuse("%s takes %d arguments and options", what, count) end
-    local call = begin(self, verb, what, (select(count + 1, ...)))
-    return run(call, ...)
-  end
-  Session[verb] = function(self, ...) return results(call_verb(self, "client:" .. verb, ...)) end
-  Session["try_" .. verb] = function(self, ...) return call_verb(self, "client:try_" .. verb, ...) end
+local function try(self, verb, opts, ...)
+  return calls[verb](calls.begin(self, verb, "client:try_" .. verb, opts), ...)
 end
 
+local function run(self, verb, opts, ...)
+  return results(calls[verb](calls.begin(self, verb, "client:" .. verb, opts), ...))
+end
+
+--- Reads an object, or with subresource = "log" or so the text of what is none.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param key string "ns/name", or "name"
+---@param opts? kube.VerbOptions
+---@return table
+function Session:get(resource, key, opts) return run(self, "get", opts, resource, key) end
+
+--- The same, but returns nil and the error.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param key string "ns/name", or "name"
+---@param opts? kube.VerbOptions
+---@return table?
+---@return kube.Error?
+function Session:try_get(resource, key, opts) return try(self, "get", opts, resource, key) end
+
+--- Reads all objects of a resource, in pages of 500, complete with apiVersion and kind. What is returned was there at
+--- one moment: when a page has expired, all is read anew in one piece. With `limit` it is one page.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param opts? kube.VerbOptions
+---@return table[] objects
+---@return table metadata with resourceVersion; with `limit` also continue
+function Session:list(resource, opts) return run(self, "list", opts, resource) end
+
+--- The same, but returns nil and the error.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param opts? kube.VerbOptions
+---@return table[]? objects
+---@return kube.Error? or the metadata
+function Session:try_list(resource, opts) return try(self, "list", opts, resource) end
+
 --- Goes through the objects of a resource page by page: `for object in client:each("v1/pods", opts) do`. Where a
---- page has expired, it goes on in the state of now, where the server says; objects are never seen twice.
+--- page has expired it goes on in the state of now, at the place that the server names; where it names none, that is
+--- raised.
 ---@param resource string
 ---@param opts? kube.VerbOptions
 ---@return fun(): table?
-function Session:each(resource, opts)
-  local call = aim_at_list(begin(self, "each", "client:each", opts), resource)
-  return pages.each(call, page)
-end
+function Session:each(resource, opts) return run(self, "each", opts, resource) end
+
+--- Creates an object; metadata.generateName will do for a name.
+---@param object table with apiVersion, kind and metadata
+---@param opts? kube.VerbOptions
+---@return table created as the server has it
+function Session:create(object, opts) return run(self, "create", opts, object) end
+
+--- The same, but returns nil and the error.
+---@param object table with apiVersion, kind and metadata
+---@param opts? kube.VerbOptions
+---@return table? created as the server has it
+---@return kube.Error?
+function Session:try_create(object, opts) return try(self, "create", opts, object) end
+
+--- Replaces an object. It must be whole: what is missing is deleted. Of an object that was changed by others since it
+--- was read this is a conflict; see kube.retry_on_conflict.
+---@param object table with apiVersion, kind and metadata
+---@param opts? kube.VerbOptions
+---@return table updated as the server has it
+function Session:update(object, opts) return run(self, "update", opts, object) end
+
+--- The same, but returns nil and the error.
+---@param object table with apiVersion, kind and metadata
+---@param opts? kube.VerbOptions
+---@return table? updated as the server has it
+---@return kube.Error?
+function Session:try_update(object, opts) return try(self, "update", opts, object) end
+
+--- Replaces the status of an object, and nothing else.
+---@param object table with apiVersion, kind and metadata
+---@param opts? kube.VerbOptions
+---@return table updated as the server has it
+function Session:update_status(object, opts) return run(self, "update_status", opts, object) end
+
+--- The same, but returns nil and the error.
+---@param object table with apiVersion, kind and metadata
+---@param opts? kube.VerbOptions
+---@return table? updated as the server has it
+---@return kube.Error?
+function Session:try_update_status(object, opts) return try(self, "update_status", opts, object) end
+
+--- Changes parts of an object: by a merge patch, or what `type` says.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param key string "ns/name", or "name"
+---@param patch table|string of type "json" a list of { op =, path =, value = }
+---@param opts? kube.VerbOptions
+---@return table patched as the server has it
+function Session:patch(resource, key, patch, opts) return run(self, "patch", opts, resource, key, patch) end
+
+--- The same, but returns nil and the error.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param key string "ns/name", or "name"
+---@param patch table|string of type "json" a list of { op =, path =, value = }
+---@param opts? kube.VerbOptions
+---@return table? patched as the server has it
+---@return kube.Error?
+function Session:try_patch(resource, key, patch, opts) return try(self, "patch", opts, resource, key, patch) end
+
+--- Sees to it that the fields of an object are as given, and are ours (server-side apply); fields that we gave before
+--- and give no longer are removed. A controller's apply is not sent when it would change nothing; then what the cache
+--- has is returned, which is read-only.
+---@param object table with apiVersion, kind and metadata
+---@param opts? kube.VerbOptions
+---@return table applied as the server has it
+function Session:apply(object, opts) return run(self, "apply", opts, object) end
+
+--- The same, but returns nil and the error.
+---@param object table with apiVersion, kind and metadata
+---@param opts? kube.VerbOptions
+---@return table? applied as the server has it
+---@return kube.Error?
+function Session:try_apply(object, opts) return try(self, "apply", opts, object) end
+
+--- Deletes an object.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param key string "ns/name", or "name"
+---@param opts? kube.VerbOptions
+---@return table answer the object, or a Status
+function Session:delete(resource, key, opts) return run(self, "delete", opts, resource, key) end
+
+--- The same, but returns nil and the error.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param key string "ns/name", or "name"
+---@param opts? kube.VerbOptions
+---@return table? answer the object, or a Status
+---@return kube.Error?
+function Session:try_delete(resource, key, opts) return try(self, "delete", opts, resource, key) end
+
+--- Deletes all objects that selectors choose, or with all = true every one of them.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param opts? kube.VerbOptions
+---@return table answer a list, or a Status
+function Session:delete_collection(resource, opts) return run(self, "delete_collection", opts, resource) end
+
+--- The same, but returns nil and the error.
+---@param resource string "v1/pods", "apps/v1/deployments"
+---@param opts? kube.VerbOptions
+---@return table? answer a list, or a Status
+---@return kube.Error?
+function Session:try_delete_collection(resource, opts) return try(self, "delete_collection", opts, resource) end
 
 --- A request that has no verb, as kube.request.
+---@param opts kube.RequestOptions
+---@return kube.Response
 function Session:request(opts) return client.request(self._client, opts, "client:request") end
 
 --- The same, but returns nil and the error.
+---@param opts kube.RequestOptions
+---@return kube.Response?
+---@return kube.Error?
 function Session:try_request(opts) return client.try_request(self._client, opts, "client:try_request") end
 
 -- A client has the verbs, too: on a session without a name. It is made for each call, because a table by client
@@ -332,13 +208,13 @@ end
 ---@return string resource
 ---@return boolean namespaced
 function M.resource_of(server, object)
-  local call = { what = "resource_of", verb = "get", timeout = client.timeout("resource_of"), opts = {} }
   for _, name in ipairs { "apiVersion", "kind" } do
     if type(object) ~= "table" or type(object[name]) ~= "string" then
-      errors.misuse("%s: the object has no %s", call.what, name)
+      errors.misuse("resource_of: the object has no %s", name)
     end
   end
-  return results(discovery.resource_of(server, object.apiVersion, object.kind, call))
+  return results(discovery.resource_of(server, object.apiVersion, object.kind,
+    { what = "resource_of", timeout = client.timeout("resource_of") }))
 end
 
 return M

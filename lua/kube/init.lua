@@ -21,6 +21,7 @@ require "kube._verbs"
 local kube = setmetatable({}, { __index = function(self, name)
   if name ~= "client" then return nil end
   self.client = core.client.new({})
+  rate.set_own(self.client)
   return self.client
 end })
 

@@ -40,7 +40,6 @@ local names_of_api = [[
 -- What the binary hides behind a metatable, from the sources that define it.
 local hidden = { { "lua/kube/_task.lua", "function Stop:([%w_]+)", "stop channel" },
   { "lua/kube/_client.lua", "function Client:([%w_]+)", "client" },
-  { "lua/kube/_verbs.lua", "function verbs%.([%w_]+)", "client" },
   { "lua/kube/_verbs.lua", "function Session:([%w_]+)", "client" },
   { "core/bind/bind_task.c", '{"([%w_]+)", handle_', "task" } }
 
@@ -66,7 +65,7 @@ end
 
 describe("the Lua API", function()
   local text = {}
-  for _, directory in ipairs { "spec/lua", "spec/e2e", "spec/cluster", "examples" } do
+  for _, directory in ipairs { "spec/lua", "spec/helpers", "spec/server", "spec/e2e", "spec/cluster", "examples" } do
     sources(directory, text)
   end
   text = table.concat(text, "\n")

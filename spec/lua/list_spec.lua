@@ -80,9 +80,12 @@ describe("a list of a client", function()
     rig.run(server, [[
       local items = client:list("v1/configmaps")
       same({ 1, "new" }, { #items, items[1].metadata.name })
+      client:list("v1/configmaps", { resource_version = "5", resource_version_match = "NotOlderThan" })
     ]])
+    local match = "resourceVersion=5&resourceVersionMatch=NotOlderThan"
     assert.are.same({ "GET /api/v1/configmaps?limit=500", "GET /api/v1/configmaps?continue=two&limit=500",
-      "GET /api/v1/configmaps" }, rig.lines(server))
+      "GET /api/v1/configmaps", "GET /api/v1/configmaps?limit=500&" .. match,
+      "GET /api/v1/configmaps?continue=two&limit=500", "GET /api/v1/configmaps?" .. match }, rig.lines(server))
   end)
 
   it("that fails in the middle gives nothing", function()
@@ -105,10 +108,17 @@ describe("a list of a client", function()
     ]])
   end)
 
-  it("is refused when the answer is none", function()
-    rig.run(rig.serve(function() return { body = '{"kind":"Pod"}' } end), [[
+  it("is refused when the answer is none, and empty when it has none", function()
+    rig.run(rig.serve(function(request)
+      return { body = request.path:find("pods$") and '{"kind":"PodList","items":null}'
+        or request.path:find("nodes$") and "<html>" or '{"kind":"Pod"}' }
+    end), [[
       local err = failure(client.list, client, "v1/configmaps")
       assert(err.message:find("client:list: the answer for v1/configmaps is not a list", 1, true), err.message)
+      same(0, #client:list("v1/pods"))
+      local _
+      _, err = client:try_list("v1/nodes")
+      assert(err.message:find("client:try_list: the answer of GET /api/v1/nodes is not JSON", 1, true), err.message)
     ]])
   end)
 end)
