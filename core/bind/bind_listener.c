@@ -5,17 +5,16 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "bind/event_source.h"
 #include "bind/informer_handle.h"
 #include "bind/objtable.h"
-#include "bind/selector_arg.h"
+#include "bind/predicate_arg.h"
 #include "bind/util.h"
 #include "cache/extract.h"
 #include "script/call.h"
 #include "script/host.h"
 #include "script/ref.h"
 #include "script/sched.h"
-
-enum { VALUES_MAX = 256 };
 
 // Held by the Lua box and by the listener until it is closed.
 struct mw_registration {
@@ -26,6 +25,7 @@ struct mw_registration {
   struct mw_handle *handle;             // +1 until closed
   struct mw_registration *prev, *next;  // in handle->handlers
   struct mw_predicate *predicate;
+  struct mw_event_source *source;            // NULL: the functions below are called
   int on_add, on_update, on_delete, filter;  // registry references
   int refs;
   bool closed;
@@ -42,6 +42,7 @@ static void registration_unref(struct mw_registration *r) {
   mw_listener_unref(r->listener);
   mw_informer_unref(r->inf);
   mw_predicate_free(r->predicate);
+  mw_event_source_free(r->source);
   mw_free(r);
 }
 
@@ -51,6 +52,7 @@ static void drop_functions(struct mw_registration *r) {
   mw_luaref_drop(L, &r->on_update);
   mw_luaref_drop(L, &r->on_delete);
   mw_luaref_drop(L, &r->filter);
+  if (r->source != NULL) mw_event_source_detach(r->source, L);
 }
 
 static void join(struct mw_handle *h, struct mw_registration *r) {
@@ -118,9 +120,14 @@ static void on_task_end(void *ctx, lua_State *L, const struct mw_task_failure *f
   }
 }
 
-static int run_handler(struct mw_registration *r, lua_State *L, int nargs, const char *what,
+static const char *event_name(enum mw_notify_type type) {
+  static const char *const names[] = {"add", "update", "delete"};
+  return names[type];
+}
+
+static int run_handler(struct mw_registration *r, lua_State *L, int nargs, enum mw_notify_type type,
                        struct mw_slice key) {
-  snprintf(r->what, sizeof r->what, "%s", what);
+  snprintf(r->what, sizeof r->what, "%s", event_name(type));
   snprintf(r->key, sizeof r->key, "%.*s", MW_SLICE_ARGS(key));
   r->delivering = true;
   r->ended = false;
@@ -128,6 +135,19 @@ static int run_handler(struct mw_registration *r, lua_State *L, int nargs, const
                 &(struct mw_task_options){.name = r->name, .end = on_task_end, .ctx = r});
   r->delivering = false;
   return r->ended ? 0 : 1;
+}
+
+// For a controller: what the event means is queued, and no task is started.
+static int deliver_to_queue(void *ctx, const struct mw_notification *n) {
+  struct mw_registration *r = ctx;
+  struct mw_err err;
+  if (mw_event_source_deliver(r->source, mw_generation_state(r->gen), n, &err) < 0 &&
+      count_error(r)) {
+    mw_log(MW_LOG_ERROR, "an event was not queued", MW_STR("handler", r->name),
+           MW_STR("event", event_name(n->type)), MW_SLC("key", mw_object_key(n->object)),
+           MW_STR("error", err.message), MW_INT("failures", r->errors));
+  }
+  return 0;
 }
 
 static int deliver(void *ctx, const struct mw_notification *n) {
@@ -143,15 +163,15 @@ static int deliver(void *ctx, const struct mw_notification *n) {
     case MW_NOTIFY_ADD:
       mw_objtable_push(L, n->object);
       lua_pushboolean(L, n->initial);
-      return run_handler(r, L, 2, "add", key);
+      return run_handler(r, L, 2, n->type, key);
     case MW_NOTIFY_UPDATE:
       mw_objtable_push(L, n->old);
       mw_objtable_push(L, n->object);
-      return run_handler(r, L, 2, "update", key);
+      return run_handler(r, L, 2, n->type, key);
     case MW_NOTIFY_DELETE:
       mw_objtable_push(L, n->object);
       lua_pushboolean(L, n->stale);
-      return run_handler(r, L, 2, "delete", key);
+      return run_handler(r, L, 2, n->type, key);
   }
   return 0;
 }
@@ -193,64 +213,11 @@ static int take_function(lua_State *L, const char *field) {
   return mw_luaref_take(L);
 }
 
-// The strings of list part.values into out; returns how many. They stay valid while the list holds
-// them.
-static size_t wanted_values(lua_State *L, int part, struct mw_slice *out) {
-  lua_getfield(L, part, "values");
-  size_t n = lua_istable(L, -1) ? lua_objlen(L, -1) : 0;
-  if (n > VALUES_MAX) mw_bind_misuse(L, "a predicate has more than %d values", VALUES_MAX);
-  for (size_t i = 0; i < n; i++) {
-    lua_rawgeti(L, -1, (int)i + 1);
-    if (lua_type(L, -1) != LUA_TSTRING) mw_bind_misuse(L, "the values of a predicate are strings");
-    out[i] = mw_bind_slice(L, -1);
-    lua_pop(L, 1);
-  }
-  lua_pop(L, 1);
-  return n;
-}
-
-// One part of a predicate, from {path=|label=|owner=, values=, negate=} on top. With no values, any
-// will do.
-static void add_part(lua_State *L, struct mw_predicate *p) {
-  static const char *const kinds[] = {"path", "label", "owner"};
-  int t = lua_gettop(L);
-  const char *argument = NULL;
-  enum mw_extract_kind kind = MW_EXTRACT_PATH;
-  for (int i = 0; i < 3; i++) {
-    const char *given = mw_bind_opt_string(L, t, kinds[i], NULL);
-    if (given == NULL) continue;
-    if (argument != NULL) mw_bind_misuse(L, "a predicate looks at one of path, label and owner");
-    argument = given;
-    kind = (enum mw_extract_kind)i;
-  }
-  if (argument == NULL) mw_bind_misuse(L, "a predicate looks at one of path, label and owner");
-  if (kind == MW_EXTRACT_OWNER && strcmp(argument, "any") == 0) argument = "";
-  struct mw_slice values[VALUES_MAX];
-  struct mw_predicate_part part = {.values = values,
-                                   .count = wanted_values(L, t, values),
-                                   .negate = mw_bind_opt_bool(L, t, "negate", false)};
-  struct mw_err err;
-  part.extract = mw_extract_new(kind, mw_slice_str(argument), &err);
-  if (part.extract == NULL) mw_bind_raise(L, &err);
-  mw_predicate_add(p, &part);
-}
-
-// predicate = {selector=, namespace=, {path=...}, {label=...}, ...}
 static void read_predicate(lua_State *L, struct mw_registration *r) {
   lua_getfield(L, 2, "predicate");
   if (lua_istable(L, -1)) {
-    int t = lua_gettop(L);
     r->predicate = mw_predicate_new();
-    const char *ns = mw_bind_opt_string(L, t, "namespace", NULL);
-    if (ns != NULL) mw_predicate_set_ns(r->predicate, mw_slice_str(ns));
-    lua_getfield(L, t, "selector");
-    if (!lua_isnil(L, -1)) {
-      struct mw_selector **s = mw_bind_push_selector(L, lua_gettop(L));
-      mw_predicate_set_labels(r->predicate, *s);
-      *s = NULL;
-    }
-    for (int i = 1; lua_rawgeti(L, t, i), lua_istable(L, -1); i++) add_part(L, r->predicate);
-    lua_settop(L, t);
+    mw_bind_read_predicate(L, lua_gettop(L), r->predicate);
   }
   lua_pop(L, 1);
 }
@@ -265,7 +232,8 @@ static int registration_gc(lua_State *L) {
   return 0;
 }
 
-// add_listener{on_add=, on_update=, on_delete=, filter=, predicate=, resync=, replay=, name=}
+// add_listener{on_add=, on_update=, on_delete=, filter=, predicate=, resync=, replay=, name=}, or
+// with source= (event_source.h) in place of the functions
 int mw_bind_add_listener(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
   mw_bind_check_not_stopped(L, h, "cannot add a handler");
@@ -281,6 +249,12 @@ int mw_bind_add_listener(lua_State *L) {
                                 .refs = 1};
   mw_bind_new_box(L, MW_REGISTRATION_TYPE, r);  // [handle, options, box]: frees r if we raise
   read_predicate(L, r);
+  lua_getfield(L, 2, "source");
+  if (lua_istable(L, -1)) {
+    r->source = mw_event_source_new(r->gen);
+    mw_event_source_read(r->source, L, lua_gettop(L));
+  }
+  lua_pop(L, 1);
   snprintf(r->name, sizeof r->name, "%s", mw_bind_opt_string(L, 2, "name", "handler"));
   double resync = mw_bind_opt_seconds(L, 2, "resync", h->resync);
   bool replay = mw_bind_opt_bool(L, 2, "replay", true);
@@ -290,7 +264,7 @@ int mw_bind_add_listener(lua_State *L) {
   r->filter = take_function(L, "filter");
   struct mw_listener_config config = {
       .bound = (size_t)mw_bind_opt_count(L, 2, "queue_bound", 0, 1, MW_BIND_QUEUE_MAX),
-      .deliver = deliver,
+      .deliver = r->source != NULL ? deliver_to_queue : deliver,
       .filter = r->predicate != NULL || r->filter != MW_LUAREF_NONE ? passes : NULL,
       .closed = on_closed,
       .ctx = r};

@@ -116,6 +116,16 @@ function M.resource_of(server, api_version, kind, request)
   return nil, err or unknown_kind(api_version, kind, version)
 end
 
+-- What the server says of a resource: { plural, kind, namespaced }.
+local function entry_of(server, resource, request)
+  local api_version, plural = resource:match("^(.+)/([^/]+)$")
+  local entry, version, err = look_up(server, api_version, request, function(v) return v.plurals[plural] end)
+  if entry then return entry end
+  return nil, err or errors.new("no_match", ("the server has no resource '%s'%s"):format(resource,
+    next(version.plurals) and options.hint(plural, version.plurals) or "; is its definition installed?"),
+    { retriable = true })
+end
+
 --- Whether a resource is in namespaces. Awaits where the server has to be asked.
 ---@param server? kube.Client
 ---@param resource string
@@ -124,12 +134,21 @@ end
 ---@return kube.Error?
 function M.is_namespaced(server, resource, request)
   if resources.is_builtin(resource) then return not groups.is_cluster_scoped(resource) end
-  local api_version, plural = resource:match("^(.+)/([^/]+)$")
-  local entry, version, err = look_up(server, api_version, request, function(v) return v.plurals[plural] end)
-  if entry then return entry.namespaced end
-  return nil, err or errors.new("no_match", ("the server has no resource '%s'%s"):format(resource,
-    next(version.plurals) and options.hint(plural, version.plurals) or "; is its definition installed?"),
-    { retriable = true })
+  local entry, err = entry_of(server, resource, request)
+  if not entry then return nil, err end
+  return entry.namespaced
+end
+
+--- The kind of a resource, and whether it is in namespaces. Awaits.
+---@param server? kube.Client
+---@param resource string
+---@param request { what: string, timeout: number }
+---@return string?
+---@return boolean|kube.Error
+function M.kind_of(server, resource, request)
+  local entry, err = entry_of(server, resource, request)
+  if not entry then return nil, err end
+  return entry.kind, entry.namespaced
 end
 
 return M

@@ -26,7 +26,7 @@ function informer.new(resource, opts)
   local handle = core.informer.new(spec)
   made = made + 1
   unstarted[made] = ("%s (%s)"):format(resource, errors.place())
-  local self = setmetatable({ _handle = handle, _resource = resource, _number = made }, Informer)
+  local self = setmetatable({ _handle = handle, _resource = resource, _number = made, _indexers = {} }, Informer)
   if type(opts.transform) == "function" then handle:set_transform(opts.transform) end
   return self
 end
@@ -102,6 +102,7 @@ end
 function Informer:add_indexers(indexers)
   if type(indexers) ~= "table" then errors.misuse("add_indexers takes a table of indexes by name") end
   self._handle:add_indexers(indexers)
+  for name, spec in pairs(indexers) do self._indexers[name] = spec end
 end
 
 --- Removes an index that was added.
@@ -109,6 +110,35 @@ end
 function Informer:remove_indexer(name)
   if type(name) ~= "string" then errors.misuse("remove_indexer takes the name of an index") end
   self._handle:remove_indexer(name)
+  self._indexers[name] = nil
+end
+
+local function owner_uids(object, which)
+  local uids = {}
+  for _, owner in ipairs(core.codec.get(object, "metadata", "ownerReferences") or {}) do
+    if which ~= "controller" or owner.controller then uids[#uids + 1] = owner.uid end
+  end
+  return uids
+end
+
+--- The values that an index has for an object that need not be in the store.
+---@return string[]
+function informer.index_values(self, name, object)
+  local spec = self._indexers[name]
+  if not spec then return {} end
+  local found
+  if type(spec) == "function" then
+    found = spec(object)
+  elseif spec.owner then
+    found = owner_uids(object, spec.owner)
+  elseif spec.label then
+    found = core.codec.get(object, "metadata", "labels", spec.label)
+  else
+    found = core.codec.get(object, spec.path)
+  end
+  local values = {}
+  for i, value in ipairs(type(found) == "table" and found or { found }) do values[i] = tostring(value) end
+  return values
 end
 
 --- The store with its indexes.

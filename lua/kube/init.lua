@@ -179,16 +179,9 @@ for name, fn in pairs(require "kube._scope") do kube[name] = fn end
 
 kube.workqueue = workqueue.new
 
-kube.get = core.codec.get
-kube.copy = core.codec.copy
-kube.array = core.codec.array
-kube.object = core.codec.object
-kube.int64 = core.codec.int64
-kube.null = core.codec.null
-kube.json = { encode = core.codec.encode, decode = core.codec.decode }
-
---- The key of an object: "ns/name", or "name".
-kube.key = core.codec.object_key
+kube.controller = require("kube._controller").new
+kube.predicate = require("kube._predicate").public
+kube.terminal = require("kube._reconcile").terminal
 
 kube.leader_election = require("kube._leader").leader_election
 
@@ -221,18 +214,27 @@ for _, level in ipairs { "error", "warn", "info", "debug" } do
 end
 
 -- Functions, not methods: kube:new_client{} would take kube for the options.
-for _, name in ipairs { "new_client", "request", "try_request", "shared_informer_factory", "informer", "new_informer",
-  "rate_limit", "retry_on_conflict", "leader_election",
-  "spawn", "all", "any", "all_settled", "timeout", "shield", "defer", "yield",
-  "wait_for_cache_sync", "stop_channel", "sleep", "background", "set_owner", "remove_owner", "is_owned_by",
-  "controller_of", "edit", "merge", "diff", "equal", "sha256", "workqueue", "recorder" } do
-  local fn = kube[name]
-  kube[name] = function(first, ...)
-    if rawequal(first, kube) then
-      errors.misuse("call it with a dot: kube.%s(...), not kube:%s(...)", name, name)
+for name, fn in pairs(kube) do
+  if type(fn) == "function" then
+    kube[name] = function(first, ...)
+      if rawequal(first, kube) then
+        errors.misuse("call it with a dot: kube.%s(...), not kube:%s(...)", name, name)
+      end
+      return fn(first, ...)
     end
-    return fn(first, ...)
   end
 end
+
+-- Values. They are called so often that nothing stands before them.
+kube.get = core.codec.get
+kube.copy = core.codec.copy
+kube.array = core.codec.array
+kube.object = core.codec.object
+kube.int64 = core.codec.int64
+kube.null = core.codec.null
+kube.json = { encode = core.codec.encode, decode = core.codec.decode }
+
+--- The key of an object: "ns/name", or "name".
+kube.key = core.codec.object_key
 
 return kube

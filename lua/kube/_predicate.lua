@@ -1,0 +1,149 @@
+-- Predicates: which events of an informer matter. They are data that the core tests without entering
+-- Lua, except for functions.
+local errors = require "kube._error"
+local options = require "kube._options"
+
+local predicate = {}
+
+local DEPTH_MAX = 16
+
+---@class kube.EventPredicate
+local Event = {}
+Event.__index = Event
+Event.__tostring = function(self) return "predicate " .. self[1] end
+
+local function new(...) return setmetatable({ ... }, Event) end
+
+local match_options = { selector = "string|table|null", namespace = "string", path = "string",
+  label = "string", owner = "string", equals = "string|number|boolean", one_of = "table",
+  negate = "boolean" }
+
+-- The values that a part of a predicate wants, as the texts that the core compares.
+local function wanted(part)
+  if part.equals ~= nil and part.one_of ~= nil then
+    errors.misuse("predicate: give equals or one_of, not both")
+  end
+  if part.one_of == nil then return { part.equals ~= nil and tostring(part.equals) or nil } end
+  local values = {}
+  for i, value in ipairs(part.one_of) do values[i] = tostring(value) end
+  if #values == 0 then errors.misuse("predicate: one_of is a list with at least one value") end
+  return values
+end
+
+local function check_owner(owner)
+  if owner == nil or owner == "controller" or owner == "any" then return end
+  errors.misuse("predicate: owner is \"controller\" or \"any\", not \"%s\"; the uid goes into equals",
+    owner)
+end
+
+-- Adds a part to `out`: what holds for the whole object goes to the top, the rest is a test of its
+-- own.
+local function add_part(out, given)
+  options.check("predicate", given, match_options)
+  for _, name in ipairs { "selector", "namespace" } do
+    if given[name] ~= nil and out[name] ~= nil then
+      errors.misuse("predicate: '%s' is given twice", name)
+    end
+    if given[name] ~= nil then out[name] = given[name] end
+  end
+  local looks_at = 0
+  for _, name in ipairs { "path", "label", "owner" } do
+    if given[name] ~= nil then looks_at = looks_at + 1 end
+  end
+  local asks = given.equals ~= nil or given.one_of ~= nil or given.negate ~= nil
+  if looks_at == 0 and not asks then return end
+  if looks_at ~= 1 then
+    errors.misuse("predicate: give one of path, label and owner (and equals, one_of or neither); "
+      .. "for more than one, a list of such tables")
+  end
+  check_owner(given.owner)
+  out[#out + 1] = { path = given.path, label = given.label, owner = given.owner,
+    values = wanted(given), negate = given.negate }
+end
+
+--- What the core takes for { path = "spec.nodeName", equals = "n1" }, or for a list of such parts.
+function predicate.parts(given)
+  local out, single = {}, {}
+  for key, value in pairs(given) do
+    if type(key) == "string" then single[key] = value end
+  end
+  add_part(out, single)
+  for _, part in ipairs(given) do add_part(out, part) end
+  return out
+end
+
+--- What the core takes for a predicate on events. `what` names the option in messages.
+---@param what string
+---@param given kube.EventPredicate|kube.Predicate|kube.Predicate[]|function function(object, old, event)
+---@return kube.EventPredicate
+function predicate.check(what, given)
+  if type(given) == "function" then return new("call", given) end
+  if getmetatable(given) == Event then return given end
+  if type(given) == "table" and next(given) ~= nil then return new("match", predicate.parts(given)) end
+  errors.misuse("%s must be one of kube.predicate, a table such as { path = \"spec.paused\", equals = false }, or a "
+    .. "function of object, old and event, not %s", what,
+    type(given) == "table" and "an empty table" or "a " .. type(given))
+end
+
+local function depth(given)
+  local deepest = 0
+  for i = 2, #given do
+    if getmetatable(given[i]) == Event then deepest = math.max(deepest, depth(given[i])) end
+  end
+  return deepest + 1
+end
+
+local function combine(kind, ...)
+  local out = new(kind)
+  for i = 1, select("#", ...) do
+    local what = ("kube.predicate.%s: argument %d"):format(kind, i)
+    out[#out + 1] = predicate.check(what, (select(i, ...)))
+  end
+  if depth(out) > DEPTH_MAX then
+    errors.misuse("kube.predicate.%s: predicates are nested more than %d deep", kind, DEPTH_MAX)
+  end
+  return out
+end
+
+local M = {}
+
+--- Passes updates that changed metadata.generation: the spec, not the status. Adds and deletes pass.
+M.generation_changed = new("generation")
+--- Passes updates that changed the labels. Adds and deletes pass.
+M.labels_changed = new("labels")
+--- Passes updates that changed the annotations. Adds and deletes pass.
+M.annotations_changed = new("annotations")
+--- Passes updates with another resource version, so no resyncs. Adds and deletes pass.
+M.resource_version_changed = new("version")
+
+--- Passes what all of these pass; of none, everything.
+---@return kube.EventPredicate
+function M.all(...) return combine("all", ...) end
+
+--- Passes what one of these passes; of none, nothing.
+---@return kube.EventPredicate
+function M.any(...) return combine("any", ...) end
+
+--- Passes what this one does not; adds and deletes, too, are turned.
+---@return kube.EventPredicate
+function M.negate(given, ...)
+  if given == nil or select("#", ...) > 0 then errors.misuse("kube.predicate.negate takes one predicate") end
+  return combine("negate", given)
+end
+
+--- Passes events whose object has these values: { path =, label =, owner =, equals =, one_of =, negate =,
+--- selector =, namespace = }, or all of a list of such tables. Of an update the new object counts.
+---@param given kube.Predicate|kube.Predicate[]
+---@return kube.EventPredicate
+function M.match(given)
+  if type(given) ~= "table" then errors.misuse("kube.predicate.match takes a table, not a %s", type(given)) end
+  return predicate.check("kube.predicate.match", given)
+end
+
+predicate.public = setmetatable(M, { __index = function(_, name)
+  local known = {}
+  for key in pairs(M) do known[key] = true end
+  errors.misuse("kube.predicate has no '%s'%s", tostring(name), options.hint(tostring(name), known))
+end })
+
+return predicate

@@ -1,0 +1,216 @@
+-- One run of a controller: the context that a reconcile gets, the finalizer around it, and what its end
+-- means for the key (S-CR-02..05).
+local cache = require "kube._cache"
+local core = require "kube._core"
+local errors = require "kube._error"
+local finalizer = require "kube._finalizer"
+local options = require "kube._options"
+local task = require "kube._task"
+local time = require "kube._time"
+local verbs = require "kube._verbs"
+
+local codec, log = core.codec, core.log
+local M = {}
+
+local WRITES_KEPT = 100
+
+--- An error that is not worth another try: the key waits for its next event.
+---@param cause string|table a message, or an error
+---@return kube.Error
+function M.terminal(cause)
+  if type(cause) ~= "string" and type(cause) ~= "table" then
+    errors.misuse("kube.terminal() takes a message or an error, not a %s", type(cause))
+  end
+  local structured = type(cause) == "table"
+  return errors.new(structured and cause.code or "terminal", "terminal error: " .. tostring(cause),
+    { terminal = true, cause = structured and cause or nil })
+end
+
+-- kube.log with the controller and the key in every line.
+local Log = {}
+Log.__index = Log
+for _, level in ipairs { "error", "warn", "info", "debug" } do
+  Log[level] = function(self, message, fields)
+    if fields ~= nil and type(fields) ~= "table" then
+      errors.misuse("ctx.log:%s(message, fields): fields must be a table, not a %s", level, type(fields))
+    end
+    local all = { controller = self._controller, key = self._key }
+    for name, value in pairs(fields or {}) do all[name] = value end
+    log.write(level, message, all)
+  end
+end
+options.guard(Log, "ctx.log")
+
+-- What a session tells of each answered request.
+local function observer(controller, run)
+  return function(verb, resource, key, object)
+    if verb == "get" or verb == "list" then
+      run.reads = run.reads + 1
+      return
+    end
+    run.written = run.written + 1
+    if run.written <= WRITES_KEPT then
+      run.writes[run.written] = ("%s %s %s"):format(verb, resource, key or "")
+    end
+    if key then controller.cache.overlay:note(verb, resource, key, object) end
+  end
+end
+
+---@class kube.Context
+---@field key string "namespace/name", or "name" where there is no namespace
+---@field namespace string "" where there is none
+---@field name string
+---@field controller string
+---@field cache kube.CacheView reads what the controller declared, with its own writes laid over
+---@field client kube.Session verbs; they write under the controller's name
+---@field log table :info, :warn, :error, :debug, with controller and key in every line
+---@field attempt integer 1 for the first try, more after failures
+---@field reasons string[] why the key was queued
+---@field deadline number when this run must be over, as kube.time.now() counts
+local Context = {}
+
+--- Seconds until the deadline.
+---@return number
+function Context.remaining() return task.remaining() or math.huge end
+
+-- Made when they are first used: most runs need few of them.
+local lazy = {
+  cache = function(ctx) return cache.view(ctx._controller.cache, ctx._run) end,
+  log = function(ctx) return setmetatable({ _controller = ctx.controller, _key = ctx.key }, Log) end,
+  client = function(ctx)
+    local controller = ctx._controller
+    return verbs.session { field_manager = controller.name, observe = observer(controller, ctx._run),
+      cached = function(resource, key) return controller.cache:get(resource, key) end }
+  end,
+}
+local known = { key = true, namespace = true, name = true, controller = true, attempt = true, reasons = true,
+  deadline = true, remaining = true, cache = true, log = true, client = true }
+
+local context_meta = { __metatable = false, __tostring = function(ctx) return "context of " .. ctx.key end }
+function context_meta.__index(ctx, name)
+  if Context[name] then return Context[name] end
+  local make = lazy[name]
+  if make then
+    local value = make(ctx)
+    rawset(ctx, name, value)
+    return value
+  end
+  errors.misuse("ctx has no '%s'%s", tostring(name), options.hint(tostring(name), known))
+end
+
+local function new_context(controller, key, info, run)
+  local namespace, name = key:match("^(.-)/(.*)$")
+  return setmetatable({ key = key, namespace = namespace or "", name = name or key, controller = controller.name,
+    attempt = run.attempt, reasons = info.reasons, deadline = run.time + controller.timeout,
+    _controller = controller, _run = run }, context_meta)
+end
+
+-- Writes the finalizers of an object, unless it has changed since: a list is replaced whole.
+local function write_finalizers(controller, ctx, object, change)
+  local copy = { metadata = { finalizers = codec.copy(object.metadata.finalizers or codec.array {}) } }
+  change(copy, controller.finalizer)
+  copy.metadata.finalizers = codec.array(copy.metadata.finalizers or {})
+  copy.metadata.resourceVersion = object.metadata.resourceVersion
+  return ctx.client:try_patch(controller.resource, ctx.key, copy, { type = "merge" })
+end
+
+-- The object is on its way out: what finalize leaves undone keeps the finalizer.
+local function finalize(controller, ctx, object)
+  if not finalizer.has(object, controller.finalizer) then return nil end
+  local result = controller.finalize(ctx, object)
+  if result ~= nil then return result end
+  object = controller.cache:get(controller.resource, ctx.key)  -- finalize may have written to it
+  if not object or not finalizer.has(object, controller.finalizer) then return nil end
+  local _, err = write_finalizers(controller, ctx, object, finalizer.remove)
+  if err and err.status ~= 404 then error(err, 0) end
+end
+
+-- The finalizer is there before anything else is done for the object.
+local function body(controller, ctx)
+  local object = controller.cache:get(controller.resource, ctx.key)
+  if not object or not controller.finalizer then return controller.reconcile(ctx, object) end
+  if object.metadata.deletionTimestamp then return finalize(controller, ctx, object) end
+  if not finalizer.has(object, controller.finalizer) then
+    local written, err = write_finalizers(controller, ctx, object, finalizer.add)
+    if not written then error(err, 0) end
+    object = written
+  end
+  return controller.reconcile(ctx, object)
+end
+
+local result_options = { requeue_after = "number", priority = "number" }
+
+-- What was returned, or an error that says what is wrong with it.
+local function checked(result)
+  if result == nil then return {} end
+  if type(result) == "table" and not result.apiVersion then
+    local ok, err = pcall(options.check, "what reconcile returned", result, result_options)
+    if ok then return result end
+    return nil, errors.new("misuse", tostring(err), { terminal = true })
+  end
+  return nil, errors.new("misuse", ("reconcile returned a %s; return nothing, or { requeue_after = seconds }")
+    :format(type(result) == "table" and "table with an object" or type(result)), { terminal = true })
+end
+
+-- The end of a run: what it counts as, and when the key comes back.
+---@return string result
+---@return table? again options of queue:add
+---@return boolean forget the key's failures
+local function outcome(controller, run, info, ok, result)
+  local err
+  if ok then
+    result, err = checked(result)
+    if result then
+      local after = result.requeue_after or 0
+      if after <= 0 then return "success", nil, true end
+      run.next = after
+      return "requeue_after", { after = after, reason = "requeue_after",
+        priority = result.priority or info.priority }, true
+    end
+  else
+    err = result
+  end
+  run.error = tostring(err)
+  run.cause = err
+  if type(err) == "table" and err.code == "cancelled" then return "cancelled", nil, false end
+  if type(err) == "table" and err.terminal then return "terminal", nil, false end
+  -- Ours, not that of a request or of a kube.timeout in between.
+  local timed_out = type(err) == "table" and err.code == "timeout" and run.duration >= controller.timeout
+  if controller.retry.attempts and run.attempt >= controller.retry.attempts then
+    run.error = ("gave up after %d attempts: %s"):format(run.attempt, run.error)
+    return "gave_up", nil, true
+  end
+  run.next = math.min(controller.retry.max, controller.retry.base * 2 ^ info.requeues)
+  return timed_out and "timeout" or "error", { rate_limited = true, reason = "retry", priority = info.priority }, false
+end
+
+local LOUD = { error = "error", terminal = "error", timeout = "error", gave_up = "error" }
+
+local function tell(controller, key, run, report)
+  if not LOUD[run.result] then return end
+  log.write("error", "reconcile failed", { controller = controller.name, key = key, result = run.result,
+    attempt = run.attempt, duration = run.duration, retry_in = run.next,
+    error = run.result == "gave_up" and run.error or report or run.error })
+end
+
+--- Reconciles a key that the queue handed out, and settles what becomes of it. Awaits.
+function M.run(controller, key, info)
+  local queue = controller.queue
+  local run = { time = time.now(), reasons = info.reasons, attempt = info.requeues + 1,
+    waited = info.waited, reads = 0, writes = codec.array {}, written = 0 }
+  local ctx = new_context(controller, key, info, run)
+  local began = core.task.now()
+  local ok, result, report = task.run({ name = controller.name .. " " .. key, timeout = controller.timeout,
+    drain = true, trigger = ("controller %s, key %s, attempt %d, because of %s"):format(controller.name, key,
+      run.attempt, table.concat(info.reasons, ", ")) }, body, controller, ctx)
+  run.duration = core.task.now() - began
+  local again, forget
+  run.result, again, forget = outcome(controller, run, info, ok, result)
+  if forget then queue:forget(key) end
+  if again then queue:add(key, again) end
+  queue:done(key)
+  tell(controller, key, run, report)
+  controller.history:add(key, run)
+end
+
+return M
