@@ -7,6 +7,7 @@ local cache = require "kube._cache"
 local core = require "kube._core"
 local discovery = require "kube._discovery"
 local errors = require "kube._error"
+local events = require "kube._events"
 local handler = require "kube._handler"
 local history = require "kube._history"
 local leader = require "kube._leader"
@@ -276,6 +277,10 @@ function M.new(opts)
     cache = cache.new(opts.namespaces), history = history.new(),
     queue = workqueue.new { name = name, base_delay = base, max_delay = max, qps = false },
   }
+  state.events = function()
+    state.recorder = state.recorder or events.recorder { name = name }
+    return state.recorder
+  end
   state.cache:declare(opts.resource, opts)
   for _, source in ipairs(sources) do
     state.cache:declare(source.resource)

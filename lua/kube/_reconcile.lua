@@ -64,6 +64,7 @@ end
 ---@field cache kube.CacheView reads what the controller declared, with its own writes laid over
 ---@field client kube.Session verbs; they write under the controller's name
 ---@field log table :info, :warn, :error, :debug, with controller and key in every line
+---@field events kube.Recorder under the controller's name
 ---@field attempt integer 1 for the first try, more after failures
 ---@field reasons string[] why the key was queued
 ---@field deadline number when this run must be over, as kube.time.now() counts
@@ -77,6 +78,7 @@ function Context.remaining() return task.remaining() or math.huge end
 local lazy = {
   cache = function(ctx) return cache.view(ctx._controller.cache, ctx._run) end,
   log = function(ctx) return setmetatable({ _controller = ctx.controller, _key = ctx.key }, Log) end,
+  events = function(ctx) return ctx._controller.events() end,
   client = function(ctx)
     local controller = ctx._controller
     return verbs.session { field_manager = controller.name, observe = observer(controller, ctx._run),
@@ -84,7 +86,7 @@ local lazy = {
   end,
 }
 local known = { key = true, namespace = true, name = true, controller = true, attempt = true, reasons = true,
-  deadline = true, remaining = true, cache = true, log = true, client = true }
+  deadline = true, remaining = true, cache = true, log = true, events = true, client = true }
 
 local context_meta = { __metatable = false, __tostring = function(ctx) return "context of " .. ctx.key end }
 function context_meta.__index(ctx, name)
