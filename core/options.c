@@ -15,6 +15,7 @@
 enum { WORD_MAX = 32, NEAR_MAX = 3, ADDRESS_MAX = 64, PORT_DIGITS = 5, PORT_MAX = 65535 };
 
 static const double seed_max = 9007199254740992;
+static const double grace_max = 86400;
 
 static const char usage[] =
     "Moonwatch runs Kubernetes controllers written in Lua.\n"
@@ -39,11 +40,14 @@ static const char usage_run[] =
     "                        serve /metrics, /healthz and /readyz there; port 0 takes a free one\n"
     "  --log-level LEVEL     error, warn, info (default) or debug\n"
     "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
+    "  --shutdown-timeout S  seconds that work in flight has to end when asked to stop; default: "
+    "10\n"
     "  --http1               never use HTTP/2\n"
     "  --jit                 compile Lua; a runaway loop can then not be stopped\n"
     "\n"
     "Exit status: 0 ended or stopped in order, 1 the script failed or something did not start,\n"
-    "2 wrong arguments, 3 no usable kubeconfig.\n";
+    "2 wrong arguments, 3 no usable kubeconfig, 4 the lease was lost, 5 stopped, but with work "
+    "left undone.\n";
 
 static const char usage_sandbox[] =
     "Usage: moonwatch sandbox [options]\n"
@@ -130,6 +134,16 @@ static int usage_error(const struct mw_options *o, const char *problem, const ch
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const formats[] = {"auto", "text", "json", NULL};
 
+static int set_grace(struct mw_options *o, const char *value) {
+  char *end;
+  double seconds = strtod(value, &end);
+  if (end == value || *end != '\0' || !(seconds >= 0 && seconds <= grace_max)) {
+    return usage_error(o, "--shutdown-timeout takes a number of seconds up to 86400, not ", value);
+  }
+  o->host.grace = seconds > 0 ? seconds : 1e-9;  // 0 is for not given
+  return 0;
+}
+
 static int set_seed(struct mw_options *o, const char *value) {
   char *end;
   o->seed = strtod(value, &end);
@@ -192,6 +206,7 @@ static const struct known {
     {"-n", RUN, TEXT, FIELD(host.ns), NULL},
     {"--sandbox", RUN, FLAG, FIELD(sandbox), NULL},
     {"--metrics-listen", RUN, NAME, FIELD(host.listen), NULL},
+    {"--shutdown-timeout", RUN, CALL, 0, set_grace},
     {"--http1", RUN, FLAG, FIELD(host.http1_only), NULL},
     {"--jit", RUN, FLAG, FIELD(host.jit), NULL},
     {"--apply", RUN | SANDBOX, CALL, 0, add_apply},

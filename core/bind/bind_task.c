@@ -135,6 +135,15 @@ static int task_on_stop(lua_State *L) {
   return 0;
 }
 
+// on_end(fn): fn() is called when all tasks are over; it returns text about what was left undone,
+// or nothing.
+static int task_on_end(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  mw_generation_on_end(mw_generation_of(L), L);
+  return 0;
+}
+
 // Calls a function every so often as long as the generation lasts, without keeping it running.
 struct ticker {
   struct mw_owned owned;
@@ -186,17 +195,11 @@ static int task_now(lua_State *L) {
 }
 
 void mw_bind_task(struct lua_State *L) {
-  static const luaL_Reg functions[] = {{"sleep", task_sleep},
-                                       {"signal", task_signal},
-                                       {"park", task_park},
-                                       {"defer", task_defer},
-                                       {"is_loading", task_is_loading},
-                                       {"is_idle", task_is_idle},
-                                       {"shutdown", task_shutdown},
-                                       {"on_stop", task_on_stop},
-                                       {"now", task_now},
-                                       {"every", task_every},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"sleep", task_sleep},       {"signal", task_signal},         {"park", task_park},
+      {"defer", task_defer},       {"is_loading", task_is_loading}, {"is_idle", task_is_idle},
+      {"shutdown", task_shutdown}, {"on_stop", task_on_stop},       {"on_end", task_on_end},
+      {"now", task_now},           {"every", task_every},           {NULL, NULL}};
   static const luaL_Reg signal_methods[] = {
       {"fire", signal_fire}, {"wait", signal_wait}, {NULL, NULL}};
   mw_bind_new_type(L, SIGNAL_TYPE, signal_methods, signal_gc);

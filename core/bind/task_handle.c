@@ -35,7 +35,8 @@ struct handle {
   bool logs;       // a failure: nobody else gets to know
   bool heeded;     // whoever started it looks at what becomes of it
   bool cancelled;  // before it was started
-  int waiting;     // how many wait for it now
+  bool drains;
+  int waiting;  // how many wait for it now
   int self;
   int inbox;                 // a table that the handle is appended to when the task has ended
   struct mw_signal *signal;  // of the end; NULL before the first wait
@@ -162,7 +163,7 @@ static int start_deferred(lua_State *L) {
   luaL_checkstack(L, nargs + 4, "too many arguments");
   lua_pushvalue(L, lua_upvalueindex(1));
   for (int i = 0; i <= nargs; i++) lua_pushvalue(L, lua_upvalueindex(3 + i));
-  start(L, 1, nargs, &(struct mw_task_options){.child = false});
+  start(L, 1, nargs, &(struct mw_task_options){.drains = h->drains});
   return 0;
 }
 
@@ -191,6 +192,7 @@ static struct handle *insert_handle(lua_State *L, bool child) {
   *h = (struct handle){.self = MW_LUAREF_NONE,
                        .inbox = MW_LUAREF_NONE,
                        .logs = !child,
+                       .drains = mw_bind_opt_bool(L, 1, "drains", false),
                        .heeded = mw_bind_opt_bool(L, 1, "heeded", false)};
   luaL_getmetatable(L, TYPE);
   lua_setmetatable(L, -2);
@@ -220,9 +222,8 @@ static int task_start(lua_State *L) {
       .trigger = mw_bind_opt_string(L, 1, "trigger", NULL),
       .timeout = mw_bind_opt_seconds(L, 1, "timeout", 0),
       .shielded = mw_bind_opt_bool(L, 1, "shielded", false),
-      .drains = mw_bind_opt_bool(L, 1, "drains", false),
   };
-  insert_handle(L, options.child);
+  options.drains = insert_handle(L, options.child)->drains;
   struct mw_generation *g = mw_generation_of(L);
   if (options.child || !mw_generation_is_loading(g)) {
     start(L, 2, nargs, &options);

@@ -24,10 +24,18 @@
 #include "script/signal.h"
 #include "script/watchdog.h"
 
+enum { NAMES_ROOM = 1024 };
+
 struct deferred {
   mw_loop_cb cb;  // NULL: the function `ref`
   void *ctx;
   int ref;
+};
+
+// Functions of the script, as luarefs.
+struct functions {
+  int *refs;
+  size_t count, cap;
 };
 
 struct mw_generation {
@@ -45,20 +53,24 @@ struct mw_generation {
   struct mw_err *load_error;  // while loading: where the main task's failure goes
   struct deferred *deferred;
   size_t deferred_count, deferred_cap;
-  int *on_stop;
-  size_t on_stop_count, on_stop_cap;
+  struct functions on_stop, on_end;
   struct mw_owned owned;    // head of a circular list
   struct mw_owned closing;  // likewise: close was called
   size_t active;            // owned and not passive, in either list
   bool stopping, finish_posted;
-  struct mw_timer *grace;
   struct mw_timer *linger;  // running: tasks may still end by themselves
+  struct mw_timer *grace;   // running: those that drain may
+  double grace_seconds;
+  struct mw_timer *patience;  // running: all are cancelled, and should be gone when it ends
+  bool undone;
   mw_loop_cb done;
   void *done_ctx;
 };
 
 static char registry_key;
 static const double linger_seconds = 0.25;
+// A cancelled task cannot await any more, but its shields and then its deferred functions can.
+static const double patience_seconds = 2 * MW_SHIELD_SECONDS + 1;
 
 static void list_init(struct mw_owned *head) { head->prev = head->next = head; }
 
@@ -227,12 +239,20 @@ void mw_generation_defer_function(struct mw_generation *g, struct lua_State *L) 
   }
 }
 
-void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L) {
-  if (g->on_stop_count == g->on_stop_cap) {
-    g->on_stop_cap = g->on_stop_cap > 0 ? g->on_stop_cap * 2 : 4;
-    g->on_stop = mw_xrealloc(g->on_stop, g->on_stop_cap * sizeof *g->on_stop);
+static void push_function(struct functions *f, struct lua_State *L) {
+  if (f->count == f->cap) {
+    f->cap = f->cap > 0 ? f->cap * 2 : 4;
+    f->refs = mw_xrealloc(f->refs, f->cap * sizeof *f->refs);
   }
-  g->on_stop[g->on_stop_count++] = mw_luaref_take(L);
+  f->refs[f->count++] = mw_luaref_take(L);
+}
+
+void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L) {
+  push_function(&g->on_stop, L);
+}
+
+void mw_generation_on_end(struct mw_generation *g, struct lua_State *L) {
+  push_function(&g->on_end, L);
 }
 
 void mw_generation_own(struct mw_generation *g, struct mw_owned *o) {
@@ -259,16 +279,35 @@ struct mw_signal *mw_generation_signal(struct mw_generation *g) {
   return g->changed;
 }
 
+// Calls the functions, which leave so many results each; true when one did, on top of the stack.
+static bool call_next(struct mw_generation *g, struct functions *f, size_t i, int nresults) {
+  struct mw_err err;
+  mw_luaref_push(g->L, f->refs[i]);
+  mw_luaref_drop(g->L, &f->refs[i]);
+  if (mw_script_call(g->L, 0, nresults, &err) == 0) return true;
+  mw_log(MW_LOG_ERROR, "a function for the end of the script failed", MW_STR("error", err.message));
+  return false;
+}
+
 static void run_on_stop(struct mw_generation *g) {
-  for (size_t i = 0; i < g->on_stop_count; i++) {
-    struct mw_err err;
-    mw_luaref_push(g->L, g->on_stop[i]);
-    mw_luaref_drop(g->L, &g->on_stop[i]);
-    if (mw_script_call(g->L, 0, 0, &err) < 0)
-      mw_log(MW_LOG_ERROR, "a function for the end of the script failed",
-             MW_STR("error", err.message));
+  for (size_t i = 0; i < g->on_stop.count; i++) call_next(g, &g->on_stop, i, 0);
+  g->on_stop.count = 0;
+}
+
+static void run_on_end(struct mw_generation *g) {
+  for (size_t i = 0; i < g->on_end.count; i++) {
+    if (!call_next(g, &g->on_end, i, 1)) continue;
+    const char *left = lua_tostring(g->L, -1);
+    if (left != NULL) mw_log(MW_LOG_WARN, "work is left undone", MW_STR("what", left));
+    if (left != NULL) g->undone = true;
+    lua_pop(g->L, 1);
   }
-  g->on_stop_count = 0;
+  g->on_end.count = 0;
+}
+
+static void drop_functions(struct mw_generation *g, struct functions *f) {
+  for (size_t i = 0; i < f->count; i++) mw_luaref_drop(g->L, &f->refs[i]);
+  mw_free(f->refs);
 }
 
 static void close_owned(struct mw_generation *g) {
@@ -284,10 +323,30 @@ static void close_owned(struct mw_generation *g) {
 static void end_stop(struct mw_generation *g) {
   mw_timer_cancel(&g->grace);
   mw_timer_cancel(&g->linger);
+  mw_timer_cancel(&g->patience);
   mw_loop_cb done = g->done;
   g->done = NULL;
+  run_on_end(g);
   lua_gc(g->L, LUA_GCCOLLECT, 0);
   done(g->done_ctx);
+}
+
+static void on_drained(void *arg) { post_finish(arg); }
+
+static void on_patience_over(void *arg) {
+  struct mw_generation *g = arg;
+  g->patience = NULL;
+  mw_log(MW_LOG_WARN, "the script did not end in time",
+         MW_INT("tasks", mw_sched_task_count(g->sched)), MW_INT("open", g->active));
+  end_stop(g);
+}
+
+// All that is left has been cancelled, or is now.
+static void lose_patience(struct mw_generation *g) {
+  if (g->patience != NULL) return;
+  mw_timer_cancel(&g->grace);
+  mw_sched_cancel_all(g->sched);
+  g->patience = mw_timer_start(g->loop, patience_seconds, on_patience_over, g);
 }
 
 static void finish(void *arg) {
@@ -297,12 +356,13 @@ static void finish(void *arg) {
   close_owned(g);
   if (mw_sched_task_count(g->sched) > 0) {
     if (g->linger != NULL) return;  // on_idle or the end of the timer calls again
-    mw_sched_cancel_all(g->sched, NULL);
-    post_finish(g);
+    if (mw_sched_drain(g->sched, on_drained, g) == 0) lose_patience(g);
   } else if (!mw_sched_is_quiet(g->sched)) {
     post_finish(g);
   } else if (mw_generation_has_ended(g)) {
     end_stop(g);
+  } else {
+    lose_patience(g);
   }
 }
 
@@ -321,9 +381,14 @@ static void on_linger_over(void *arg) {
 static void on_grace_over(void *arg) {
   struct mw_generation *g = arg;
   g->grace = NULL;
-  mw_log(MW_LOG_WARN, "the script did not end in time",
-         MW_INT("tasks", mw_sched_task_count(g->sched)), MW_INT("open", g->active));
-  end_stop(g);
+  char names[NAMES_ROOM];
+  mw_sched_draining(g->sched, names, sizeof names);
+  if (names[0] != '\0') {
+    g->undone = true;
+    mw_log(MW_LOG_WARN, "tasks did not end in time and are cancelled",
+           MW_NUM("seconds", g->grace_seconds), MW_STR("tasks", names));
+  }
+  lose_patience(g);
 }
 
 // A load that failed leaves what it deferred: callbacks let go of what they hold, functions of the
@@ -345,6 +410,7 @@ void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, 
   g->stopping = true;
   g->done = done;
   g->done_ctx = ctx;
+  g->grace_seconds = grace;
   g->grace = mw_timer_start(g->loop, grace, on_grace_over, g);
   // What waits for a stop channel or for an informer to come to rest ends by itself, and runs the
   // lines behind its wait; whoever else is still there after that is cancelled.
@@ -355,6 +421,8 @@ void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, 
   post_finish(g);
 }
 
+bool mw_generation_is_drained(const struct mw_generation *g) { return !g->undone; }
+
 bool mw_generation_has_ended(const struct mw_generation *g) {
   return list_empty(&g->owned) && list_empty(&g->closing) && mw_sched_is_quiet(g->sched) &&
          !g->finish_posted;
@@ -362,13 +430,13 @@ bool mw_generation_has_ended(const struct mw_generation *g) {
 
 void mw_generation_free(struct mw_generation *g) {
   for (size_t i = 0; i < g->deferred_count; i++) mw_luaref_drop(g->L, &g->deferred[i].ref);
-  for (size_t i = 0; i < g->on_stop_count; i++) mw_luaref_drop(g->L, &g->on_stop[i]);
+  drop_functions(g, &g->on_stop);
+  drop_functions(g, &g->on_end);
   mw_sched_free(g->sched);
   mw_watchdog_free(g->watchdog);
   lua_close(g->L);
   mw_signal_unref(g->changed);
   mw_free(g->deferred);
-  mw_free(g->on_stop);
   mw_free(g->path);
   mw_free(g);
 }

@@ -69,11 +69,19 @@ struct mw_signal *mw_generation_signal(struct mw_generation *g);
 // begins to stop.
 void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L);
 
-// Closes stop channels and what is owned, gives tasks a moment to end by themselves and cancels
-// those that do not; done is called from the loop when all is gone, or after
-// grace seconds with a log line about what is left. (A cancelled task cannot await any more, so it
-// ends within its time slice.)
+// Pops the function on top of L: it is called, protected and unable to await, when the generation
+// has stopped and all tasks have ended. Text that it returns says what was left undone.
+void mw_generation_on_end(struct mw_generation *g, struct lua_State *L);
+
+// Closes stop channels and what is owned, gives tasks a moment to end by themselves, and cancels
+// those that do not. Tasks that drain (mw_task_options) have grace seconds before they are
+// cancelled, too; they are named in the log then. done is called from the loop when all is gone,
+// or, with a log line about what is left, when cancelled tasks have not ended in what their shields
+// and deferred functions may take.
 void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx);
+// Whether a stop left nothing undone: no task that drains was cancelled, and no on_end function
+// found fault.
+bool mw_generation_is_drained(const struct mw_generation *g);
 bool mw_generation_is_stopping(const struct mw_generation *g);
 // Whether nothing is left, so that it may be freed; false when stop gave up after its grace.
 bool mw_generation_has_ended(const struct mw_generation *g);

@@ -65,6 +65,7 @@ static void on_generation_stopped(void *arg) {
     _exit(h->code != 0 ? h->code : MW_EXIT_SCRIPT);
   }
   mw_observe_script(h->observe, NULL);
+  if (!mw_generation_is_drained(h->generation) && h->code == MW_EXIT_OK) h->code = MW_EXIT_UNDONE;
   mw_generation_free(h->generation);
   h->generation = NULL;
   mw_leader_close(h->leader, on_lease_closed, h);

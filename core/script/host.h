@@ -35,6 +35,7 @@ enum {
   MW_EXIT_USAGE = 2,     // wrong arguments
   MW_EXIT_CONFIG = 3,    // no usable kubeconfig
   MW_EXIT_LEASE = 4,     // the lease of the leader election was lost
+  MW_EXIT_UNDONE = 5,    // stopped, but tasks that drain were cancelled, or keys were left queued
   MW_EXIT_LEAK = 70,     // MOONWATCH_LEAK_CHECK found something alive at exit
   MW_EXIT_SIGNAL = 130,  // a second signal
 };

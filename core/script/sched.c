@@ -119,6 +119,7 @@ void mw_task_finish(struct mw_task *t) {
   if (failed) mw_report_push(t, &failure);  // while its parents are known
   unlink_task(t);
   if (t->end != NULL) t->end(t->ctx, t->thread.co, failed ? &failure : NULL);
+  if (t->drains) mw_drain_count(t, -1);
   mw_scope_leave(t);
   if (failed) lua_pop(s->L, 1);
   thread_put(s, &t->thread, !failed);
@@ -189,7 +190,12 @@ static struct mw_task *new_task(struct mw_sched *s, const struct mw_task_options
   s->tasks = t;
   s->count++;
   mw_live_add(MW_LIVE_TASK, 1);
-  if (parent != NULL) mw_scope_enter(t, parent);
+  if (parent != NULL) {
+    mw_scope_enter(t, parent);
+  } else if (s->closing && !t->drains) {
+    t->stop = MW_STOP_CANCELLED;
+  }
+  if (t->drains) mw_drain_count(t, 1);
   if (options->timeout > 0) mw_scope_set_timeout(t, options->timeout);
   return t;
 }

@@ -120,8 +120,14 @@ double mw_task_remaining(const struct mw_task *t);
 void mw_task_carry(struct mw_task *t, struct lua_State *L, const char *own_report);
 // Pushes the error value of cancellation: {code = "cancelled", message = ...}.
 void mw_task_push_cancelled(struct lua_State *L);
-// Cancels every task but `except` (may be NULL).
-void mw_sched_cancel_all(struct mw_sched *s, const struct mw_task *except);
+// Cancels every task.
+void mw_sched_cancel_all(struct mw_sched *s);
+// The end of the script: cancels every task but those that drain, with what belongs to them and
+// those that they belong to. From now on the others are cancelled from their beginning. Returns how
+// many drain; drained is called from the loop when one of them has ended.
+unsigned mw_sched_drain(struct mw_sched *s, mw_loop_cb drained, void *ctx);
+// Writes what drains now into out, as "a; b": by their triggers, or else their names.
+void mw_sched_draining(const struct mw_sched *s, char *out, size_t size);
 unsigned mw_sched_task_count(const struct mw_sched *s);
 // Called from the loop when the last task ended.
 void mw_sched_on_idle(struct mw_sched *s, mw_loop_cb idle, void *ctx);

@@ -149,11 +149,6 @@ void mw_task_cancel(struct mw_task *t) {
   }
 }
 
-void mw_sched_cancel_all(struct mw_sched *s, const struct mw_task *except) {
-  for (struct mw_task *t = s->tasks; t != NULL; t = t->next)
-    if (t != except) mw_task_cancel(t);
-}
-
 void mw_scope_set_timeout(struct mw_task *t, double seconds) {
   t->timeout = seconds;
   double ns = seconds * 1e9;

@@ -45,7 +45,8 @@ struct mw_task {
   bool joining;     // MW_TASK_WAITING for a child: a stop does not wake it, for the child ends soon
   bool shielded;    // a stop from outside reaches it only after a while
   bool drains;      // see mw_task_options
-  int nargs;        // MW_TASK_QUEUED
+  unsigned draining;       // how many of its tree drain, itself included
+  int nargs;               // MW_TASK_QUEUED
   struct mw_task *joiner;  // the parent, when it is joining this one
   // The deadline: nanoseconds, 0 for none. It is the parent's unless by is this task, which then
   // has the timer.
@@ -83,6 +84,9 @@ struct mw_sched {
   mw_loop_cb idle;
   void *idle_ctx;
   bool idle_posted;
+  bool closing;  // mw_sched_drain was called
+  mw_loop_cb drained;
+  void *drained_ctx;
 };
 
 // sched.c
@@ -111,6 +115,10 @@ void mw_scope_look_at_clock(struct mw_task *t);
 void mw_scope_push_stop(struct mw_task *t, struct lua_State *L);
 void mw_scope_open(struct mw_sched *s);
 void mw_scope_close(struct mw_sched *s);
+
+// drain.c
+// t, which drains, was started or has ended: by is 1 or -1.
+void mw_drain_count(struct mw_task *t, int by);
 
 // unseen.c
 // t returned normally: makes the first failure nobody looked at its own. Logs the others.

@@ -64,7 +64,7 @@ end
 --- Runs fn(...) as a task of its own. An error in it is logged and ends only that task.
 ---@param name string
 ---@param fn function
----@return userdata task with :cancel(), :is_done(), :name()
+---@return kube.Task
 function M.background(name, fn, ...)
   if type(name) ~= "string" then
     errors.misuse("kube.background() takes a name first, got %s", type(name))
@@ -74,6 +74,18 @@ function M.background(name, fn, ...)
   end
   return core.start({ name = name }, fn, ...)
 end
+
+--- The same for work that should be finished: at the end of the script it is waited for as long as
+--- --shutdown-timeout says, and named in the log when that was not enough.
+---@param name string
+---@param fn function
+---@return kube.Task
+function M.worker(name, fn, ...) return core.start({ name = name, drains = true }, fn, ...) end
+
+--- Calls fn() when the script has stopped and its tasks are over. Text that it returns says what was left
+--- undone: it is logged, and the exit code is 5.
+---@param fn fun(): string?
+M.on_end = core.on_end
 
 local check = M.awaiting("waiting for a task", core.check)
 local join = M.awaiting("waiting for a task", core.join)
