@@ -40,13 +40,12 @@ static const char usage_run[] =
     "                        serve /metrics, /healthz and /readyz there; port 0 takes a free one\n"
     "  --log-level LEVEL     error, warn, info (default) or debug\n"
     "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
-    "  --shutdown-timeout S  seconds that work in flight has to end when asked to stop; default: "
-    "10\n"
+    "  --shutdown-timeout S  seconds for work in flight to end when asked to stop; default: 10\n"
     "  --http1               never use HTTP/2\n"
     "  --jit                 compile Lua; a runaway loop can then not be stopped\n"
     "\n"
     "Exit status: 0 ended or stopped in order, 1 the script failed or something did not start,\n"
-    "2 wrong arguments, 3 no usable kubeconfig, 4 the lease was lost, 5 stopped, but with work "
+    "2 wrong arguments, 3 no usable kubeconfig, 4 the lease was lost, 5 stopped, but with work\n"
     "left undone.\n";
 
 static const char usage_sandbox[] =

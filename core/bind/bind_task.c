@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rand.h"
 #include "bind/bind.h"
 #include "bind/task_handle.h"
 #include "bind/util.h"
@@ -189,6 +190,13 @@ static int task_every(lua_State *L) {
   return 0;
 }
 
+// random(): uniform in [0, 1), different in every process.
+static int task_random(lua_State *L) {
+  struct mw_rand *r = lua_touserdata(L, lua_upvalueindex(1));
+  lua_pushnumber(L, mw_rand_unit(r));
+  return 1;
+}
+
 static int task_now(lua_State *L) {
   lua_pushnumber(L, (double)mw_clock_now() / 1e9);
   return 1;
@@ -209,6 +217,9 @@ void mw_bind_task(struct lua_State *L) {
   *push_signal(L) = mw_signal_ref(mw_generation_signal(mw_generation_of(L)));
   lua_pushcclosure(L, task_changed, 1);
   lua_setfield(L, -2, "changed");
+  mw_rand_init(lua_newuserdata(L, sizeof(struct mw_rand)), mw_rand_entropy());
+  lua_pushcclosure(L, task_random, 1);
+  lua_setfield(L, -2, "random");
   mw_task_push_cancelled(L);
   lua_setfield(L, -2, "cancelled");
 }

@@ -60,7 +60,7 @@ struct mw_generation {
   bool stopping, finish_posted;
   struct mw_timer *linger;  // running: tasks may still end by themselves
   struct mw_timer *grace;   // running: those that drain may
-  double grace_seconds;
+  double grace_seconds, patience_seconds;
   struct mw_timer *patience;  // running: all are cancelled, and should be gone when it ends
   bool undone;
   mw_loop_cb done;
@@ -70,7 +70,7 @@ struct mw_generation {
 static char registry_key;
 static const double linger_seconds = 0.25;
 // A cancelled task cannot await any more, but its shields and then its deferred functions can.
-static const double patience_seconds = 2 * MW_SHIELD_SECONDS + 1;
+static const double default_patience = 2 * MW_SHIELD_SECONDS + 1;
 
 static void list_init(struct mw_owned *head) { head->prev = head->next = head; }
 
@@ -346,7 +346,7 @@ static void lose_patience(struct mw_generation *g) {
   if (g->patience != NULL) return;
   mw_timer_cancel(&g->grace);
   mw_sched_cancel_all(g->sched);
-  g->patience = mw_timer_start(g->loop, patience_seconds, on_patience_over, g);
+  g->patience = mw_timer_start(g->loop, g->patience_seconds, on_patience_over, g);
 }
 
 static void finish(void *arg) {
@@ -405,12 +405,14 @@ static void drop_deferred(struct mw_generation *g) {
 
 bool mw_generation_is_stopping(const struct mw_generation *g) { return g->stopping; }
 
-void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx) {
+void mw_generation_stop(struct mw_generation *g, double grace, double patience, mw_loop_cb done,
+                        void *ctx) {
   assert(!g->stopping);
   g->stopping = true;
   g->done = done;
   g->done_ctx = ctx;
   g->grace_seconds = grace;
+  g->patience_seconds = patience > 0 ? patience : default_patience;
   g->grace = mw_timer_start(g->loop, grace, on_grace_over, g);
   // What waits for a stop channel or for an informer to come to rest ends by itself, and runs the
   // lines behind its wait; whoever else is still there after that is cancelled.

@@ -76,9 +76,10 @@ void mw_generation_on_end(struct mw_generation *g, struct lua_State *L);
 // Closes stop channels and what is owned, gives tasks a moment to end by themselves, and cancels
 // those that do not. Tasks that drain (mw_task_options) have grace seconds before they are
 // cancelled, too; they are named in the log then. done is called from the loop when all is gone,
-// or, with a log line about what is left, when cancelled tasks have not ended in what their shields
-// and deferred functions may take.
-void mw_generation_stop(struct mw_generation *g, double grace, mw_loop_cb done, void *ctx);
+// or, with a log line about what is left, when cancelled tasks have not ended after patience
+// seconds (0: what their shields and deferred functions may take).
+void mw_generation_stop(struct mw_generation *g, double grace, double patience, mw_loop_cb done,
+                        void *ctx);
 // Whether a stop left nothing undone: no task that drains was cancelled, and no on_end function
 // found fault.
 bool mw_generation_is_drained(const struct mw_generation *g);

@@ -81,8 +81,9 @@ static void begin_shutdown(void *arg) {
     return;
   }
   double grace = h->config->grace > 0 ? h->config->grace : default_grace;
-  if (h->code == MW_EXIT_LEASE) grace = lost_grace;
-  mw_generation_stop(h->generation, grace, on_generation_stopped, h);
+  double patience = 0;
+  if (h->code == MW_EXIT_LEASE) grace = patience = lost_grace;
+  mw_generation_stop(h->generation, grace, patience, on_generation_stopped, h);
 }
 
 void mw_host_shutdown(struct mw_host *h, int code) {

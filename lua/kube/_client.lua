@@ -205,13 +205,19 @@ end
 ---@return kube.Response?
 ---@return kube.Error?
 function M.exchange(client, wire)
-  wire.timeout = math.max(math.min(wire.timeout, task.remaining() or wire.timeout), 0.001)
+  local left = task.remaining()
+  local cut = left and left < wire.timeout
+  wire.timeout = math.max(cut and left or wire.timeout, 0.001)
   local late = rate.wait(client, wire)
   if late then return nil, late end
   local call = core.request.new()
   send(call, client, wire)
   local status, headers, body = call:result()
-  if not status then return nil, errors.of_transport(headers) end
+  if not status then
+    local err = errors.of_transport(headers)
+    if cut and err.code == "timeout" then err.message = err.message .. " (that was the deadline of the task)" end
+    return nil, err
+  end
   local response = { status = status, headers = headers, body = body, object = decoded(headers, body) }
   if status < 400 then return response end
   local err = refusal(response)

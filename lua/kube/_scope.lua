@@ -180,4 +180,6 @@ end
 --- Lets other tasks run. Long computations call it now and then.
 function M.yield() task.sleep(0) end
 
+M.every = require("kube._timer").every
+
 return M

@@ -1,5 +1,8 @@
 -- Deadlines of tasks: inherited, only ever earlier, told from cancellation, and sticky like it.
+local cleanup = require "spec.support.cleanup"
 local outcome = require "spec.support.outcome"
+local rig = require "spec.support.script_rig"
+local script_server = require "spec.support.script_server"
 local prints = outcome.prints
 
 describe("task.run", function()
@@ -137,5 +140,22 @@ describe("task.run", function()
       end
       print((select(1, task.run({}, nest, 300))), (select(2, task.run({}, nest, 300))))
     ]])
+  end)
+end)
+
+describe("a request", function()
+  cleanup.install()
+
+  it("does not outlive the deadline of its task, and says that it was that", function()
+    local server = script_server.new(function() return { chunks = {}, open = true } end)
+    cleanup.later(function() server:close() end)
+    local out = rig.run(server, [[
+      local function fetch() return kube.request { path = "/api/v1/pods", timeout = 60 } end
+      local ok, err = pcall(kube.timeout, 0.2, fetch)
+      print(ok, err.code, (tostring(err):find("deadline of ", 1, true)) ~= nil)
+      ok, err = pcall(kube.timeout, 60, function() return kube.request { path = "/api/v1/pods", timeout = 0.1 } end)
+      print(ok, err.code, (tostring(err):find("deadline", 1, true)) ~= nil)
+    ]])
+    assert.are.equal("false\ttimeout\ttrue\nfalse\ttimeout\tfalse\n", out)
   end)
 end)

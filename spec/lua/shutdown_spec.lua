@@ -134,7 +134,9 @@ describe("a shutdown", function()
       local factory = kube.shared_informer_factory()
       local pods = factory:core():v1():pods()
       local stopping = false
-      pods:informer():add_event_handler { on_add = function(pod) if stopping then print("event", kube.key(pod)) end end }
+      pods:informer():add_event_handler {
+        on_add = function(pod) if stopping then print("event", kube.key(pod)) end end,
+      }
       factory:start()
       factory:wait_for_cache_sync()
       local stop = kube.stop_channel()
