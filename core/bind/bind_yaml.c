@@ -31,9 +31,10 @@ struct reader {
   yaml_parser_t parser;
   yaml_event_t event;  // the one at hand
   bool has_parser, has_event;
-  int anchors;  // stack index: name -> value
-  long values;  // of this document, without those that aliases add
-  long added;   // by aliases
+  int anchors;   // stack index: name -> value
+  int repeated;  // stack index of the array of what was said of repeated keys; 0: they are errors
+  long values;   // of this document, without those that aliases add
+  long added;    // by aliases
   struct mw_err err;
 };
 
@@ -224,7 +225,7 @@ static int push_sequence(struct reader *r, unsigned depth) {
   }
 }
 
-// [table, key] and the value at hand: the table must not have the key yet.
+// [table, key] and the value at hand: the table must not have the key yet, or the last one counts.
 static int check_new(struct reader *r) {
   lua_State *L = r->L;
   lua_pushvalue(L, -1);
@@ -232,9 +233,15 @@ static int check_new(struct reader *r) {
   bool is_new = lua_isnil(L, -1);
   lua_pop(L, 1);
   if (is_new) return 0;
-  return mw_err_set(&r->err, MW_EPARSE,
-                    "yaml: unmarshal errors:\n  line %zu: key \"%s\" already set in map",
-                    r->event.start_mark.line + 1, lua_tostring(L, -1));
+  const size_t line = r->event.start_mark.line + 1;
+  if (r->repeated == 0) {
+    return mw_err_set(&r->err, MW_EPARSE,
+                      "yaml: unmarshal errors:\n  line %zu: key \"%s\" already set in map", line,
+                      lua_tostring(L, -1));
+  }
+  lua_pushfstring(L, "line %d: key \"%s\" already set in map", (int)line, lua_tostring(L, -1));
+  lua_rawseti(L, r->repeated, (int)lua_objlen(L, r->repeated) + 1);
+  return 0;
 }
 
 // Adds to the table what it does not have yet of the mapping at idx.
@@ -389,7 +396,8 @@ static int read_document(struct reader *r, int idx, int *count) {
   return 1;
 }
 
-// yaml_decode(text): an array of its documents, without the empty ones; or nil and what is wrong.
+// yaml_decode(text, repeated): an array of its documents, without the empty ones; or nil and what
+// is wrong. A key that is there twice is wrong, unless there is a table to note that in.
 static int yaml_decode(lua_State *L) {
   struct mw_slice text = mw_bind_slice(L, 1);
   if (text.n > TEXT_MAX) {
@@ -397,8 +405,9 @@ static int yaml_decode(lua_State *L) {
     lua_pushfstring(L, "yaml: more than %d bytes", TEXT_MAX);
     return 2;
   }
-  lua_settop(L, 1);
+  lua_settop(L, 2);
   struct reader *r = push_reader(L, text);
+  r->repeated = lua_istable(L, 2) ? 2 : 0;
   lua_pushnil(L);
   r->anchors = lua_gettop(L);
   lua_newtable(L);

@@ -1,12 +1,7 @@
 -- What happens when the server has forgotten. Last, because it restarts the real one.
 local samples = require "spec.probes.samples"
 
-local function names(v)
-  if v.items then
-    for i, item in ipairs(v.items) do v.items[i] = item.metadata.name end
-  end
-  return v
-end
+local names = samples.names
 
 return {
   { name = "old versions and tokens are gone", run = function(p)

@@ -12,13 +12,7 @@ local function many(p, count)
   return path, made
 end
 
--- Items as their names, which is what paging is about.
-local function names(v)
-  if v.items then
-    for i, item in ipairs(v.items) do v.items[i] = item.metadata.name end
-  end
-  return v
-end
+local names = samples.names
 
 local function list(p, path) return p:get(path, { pick = names }) end
 

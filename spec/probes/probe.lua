@@ -152,9 +152,9 @@ local patch_types = { json = "application/json-patch+json", merge = "application
 
 --- kind: json, merge, strategic or apply.
 function Probe:patch(kind, path, body, options)
-  options = options or {}
-  options.type = options.type or assert(patch_types[kind], kind)
-  return self:request("PATCH", path, body, options)
+  local own = { type = patch_types[kind] }
+  for name, value in pairs(options or {}) do own[name] = value end
+  return self:request("PATCH", path, body, own)
 end
 
 --- A request that is not noted.

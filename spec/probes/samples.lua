@@ -55,6 +55,14 @@ function samples.sorted_causes(v)
   return v
 end
 
+--- For `pick`: a list with the names of its items in place of them.
+function samples.names(v)
+  if v.items then
+    for i, item in ipairs(v.items) do v.items[i] = item.metadata.name end
+  end
+  return v
+end
+
 local spec_schema = {
   type = "object",
   required = { "size" },

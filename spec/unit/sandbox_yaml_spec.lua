@@ -72,6 +72,13 @@ describe("yaml_decode", function()
     assert.equal('yaml: unmarshal errors:\n  line 1: key "1" already set in map', problem '{1: a, "1": b}')
   end)
 
+  it("takes the last of keys that are there twice, and tells of them, when there is a table for that", function()
+    local repeated = {}
+    local documents = assert(host.yaml_decode("a:\n  x: 1\n  x: 2\na: 3\n", repeated))
+    assert.equal(3, documents[1].a)
+    assert.same({ 'line 3: key "x" already set in map', 'line 4: key "a" already set in map' }, repeated)
+  end)
+
   it("says what is wrong as kubectl does", function()
     assert.equal("yaml: line 2: mapping values are not allowed in this context", problem "a: b\nc: d: e\n")
     assert.truthy(problem("a: ["):find("^yaml: "))

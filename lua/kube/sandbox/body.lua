@@ -13,7 +13,7 @@ local body = {}
 
 body.LIMIT = 3 * 1024 * 1024
 
-local ACCEPTED = "the body of the request was in an unknown format - accepted media types include: "
+body.ACCEPTED = "the body of the request was in an unknown format - accepted media types include: "
   .. "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 local EXCERPT = 30
@@ -36,18 +36,23 @@ local GO_NAMES = { boolean = "bool", number = "number", string = "string", table
 -- Kinds of values as Go's decoder names them.
 local JSON_KINDS = { boolean = "bool", integer = "number" }
 
-local function decode_json(text, kind)
+--- A text as a JSON object; `refuse` makes what is raised of the reason why it is none.
+function body.read_json(text, refuse)
   local document = json.decode(text)
   if document == nil then
-    error(unrecognized(kind, "couldn't get version/kind; json parse error: " .. go_json.problem(text), text))
+    error(refuse("couldn't get version/kind; json parse error: " .. go_json.problem(text)))
   end
   if document == json.null then return json.object {} end
   if not json.is_object(document) then
-    error(unrecognized(kind, ("couldn't get version/kind; json parse error: json: cannot unmarshal %s into Go "
+    error(refuse(("couldn't get version/kind; json parse error: json: cannot unmarshal %s into Go "
       .. 'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
-      .. '"json:\\"kind,omitempty\\"" }'):format(GO_NAMES[type(document)]), text))
+      .. '"json:\\"kind,omitempty\\"" }'):format(GO_NAMES[type(document)])))
   end
   return document
+end
+
+local function decode_json(text, kind)
+  return body.read_json(text, function(why) return unrecognized(kind, why, text) end)
 end
 
 local function decode_yaml(text, kind)
@@ -77,7 +82,7 @@ function body.decode(ctx, R, kind)
     end
     return document
   end
-  error(status.unsupported_media_type(ACCEPTED))
+  error(status.unsupported_media_type(body.ACCEPTED))
 end
 
 -- The internal package that Go names when it refuses to convert between kinds.

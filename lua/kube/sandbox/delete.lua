@@ -1,6 +1,5 @@
 -- DELETE: of one object, and of a collection.
 local field = require "kube.sandbox.field"
-local go_json = require "kube.sandbox.go_json"
 local host = require "kube._server"
 local json = require "kube.sandbox.json"
 local list = require "kube.sandbox.list"
@@ -30,11 +29,10 @@ local function decode_options(ctx)
     local documents, problem = host.yaml_decode(text)
     if not documents then error(status.bad_request("%s", problem)) end
     options = documents[1]
+  elseif media == "" or media == "application/json" then
+    options = body.read_json(text, function(why) return status.bad_request("%s", why) end)
   else
-    options = json.decode(text)
-    if not json.is_object(options) then
-      error(status.bad_request("couldn't get version/kind; json parse error: %s", go_json.problem(text)))
-    end
+    error(status.unsupported_media_type(body.ACCEPTED))
   end
   local kind = options.kind or ""
   if kind ~= "" and kind ~= "DeleteOptions" then

@@ -176,12 +176,8 @@ end
 --- The rules of a custom resource. Its selectable fields are in R.selectable_fields: array of paths.
 function kind_rules.custom(R)
   local rules = complete(R, CUSTOM)
-  rules.fields, rules.field_text = COMMON_FIELDS, COMMON_TEXT
-  if R.selectable_fields and R.selectable_fields[1] then
-    rules.fields = fields "metadata.name metadata.namespace"
-    for _, path in ipairs(R.selectable_fields) do rules.fields[path] = path end
-    rules.field_text = FIELD_TEXT
-  end
+  rules.fields, rules.field_text = fields "metadata.name metadata.namespace", FIELD_TEXT
+  for _, path in ipairs(R.selectable_fields or {}) do rules.fields[path] = path end
   return rules
 end
 

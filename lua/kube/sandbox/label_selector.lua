@@ -1,4 +1,6 @@
 -- metav1.LabelSelector, as specs of objects have them: { matchLabels, matchExpressions }.
+local field = require "kube.sandbox.field"
+
 local label_selector = {}
 
 local function holds(e, labels)
@@ -20,6 +22,24 @@ function label_selector.matches(selector, labels)
     if not holds(e, labels) then return false end
   end
   return true
+end
+
+local OPERATORS = { In = true, NotIn = true, Exists = false, DoesNotExist = false }
+
+--- Adds what is wrong with a selector at `path`.
+function label_selector.check(errors, selector, path)
+  for i, e in ipairs(selector.matchExpressions or {}) do
+    local at = ("%s.matchExpressions[%d]"):format(path, i - 1)
+    local takes_values = OPERATORS[e.operator]
+    if takes_values == nil then
+      errors[#errors + 1] = field.invalid(at .. ".operator", e.operator or "", "not a valid selector operator")
+    elseif takes_values and not (e.values and e.values[1]) then
+      errors[#errors + 1] = field.required(at .. ".values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elseif not takes_values and e.values and e.values[1] then
+      errors[#errors + 1] = field.forbidden(at .. ".values",
+        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    end
+  end
 end
 
 --- Whether it asks for nothing.

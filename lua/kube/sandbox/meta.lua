@@ -96,7 +96,7 @@ end
 local function check_finalizers(errors, finalizers, path, builtin)
   local both = {}
   for _, name in ipairs(finalizers) do
-    add_all(errors, path, name, names.qualified(name))
+    add_all(errors, path, name, names.qualified(name, "a valid label key"))
     both[name] = true
   end
   if both.orphan and both.foregroundDeletion then
@@ -165,7 +165,7 @@ function meta.validate_update(new, old)
 end
 
 -- Lists and maps that Go's omitempty leaves out.
-local OPTIONAL = { "labels", "annotations", "ownerReferences", "finalizers", "managedFields" }
+local OPTIONAL = { "labels", "annotations", "ownerReferences", "finalizers" }
 local TEXTS = { "name", "generateName", "namespace", "uid", "resourceVersion", "selfLink" }
 
 --- Metadata as Go would write it: null and empty values are left out.

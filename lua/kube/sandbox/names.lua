@@ -45,7 +45,20 @@ end
 function names.label(text)
   if #text > 63 then return too_long(63) end
   if is_label(text) then return nil end
-  return text:find(".", 1, true) and "must not contain dots" or LABEL
+  return is_subdomain(text) and "must not contain dots" or LABEL
+end
+
+--- The name of a port.
+function names.port(text)
+  if #text > 15 then return too_long(15) end
+  local problems = {}
+  if not text:find("^[-a-z0-9]+$") then
+    problems[1] = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+  end
+  if not text:find("[a-z]") then problems[#problems + 1] = "must contain at least one letter (a-z)" end
+  if text:find("--", 1, true) then problems[#problems + 1] = "must not contain consecutive hyphens" end
+  if text:find("^%-") or text:find("%-$") then problems[#problems + 1] = "must not begin or end with a hyphen" end
+  return unpack(problems)
 end
 
 function names.dns1035(text)

@@ -144,7 +144,8 @@ end
 
 local INCLUDES = { Metadata = true, Object = true, None = true }
 
-local function include_of(ctx)
+--- How much of its objects a table is to show; raises when the request says nonsense.
+function negotiate.include(ctx)
   local include = request.value(ctx.info, "includeObject") or ""
   if include == "" then return "Metadata" end
   if INCLUDES[include] then return include end
@@ -167,7 +168,9 @@ local function named(R, items)
 end
 
 local function to_table(ctx, doc, version)
-  local R, include = ctx.R, include_of(ctx)
+  local R, include = ctx.R, negotiate.include(ctx)
+  -- A bookmark is nothing but metadata.
+  if include == "None" and not is_list(doc) and not doc.metadata.name then include = "Metadata" end
   local docs, metadata = { doc }, json.object { resourceVersion = doc.metadata.resourceVersion }
   if is_list(doc) then docs, metadata = named(R, doc.items), list_metadata(doc) end
   -- The printers of all kinds are many; who asks for no table does without them.

@@ -181,7 +181,7 @@ end
 function request.write_options(info, kind, is_apply)
   local errors = {}
   local options = {
-    dry_run = info.query.dryRun ~= nil and request.value(info, "dryRun") ~= "",
+    dry_run = info.query.dryRun ~= nil,
     field_manager = request.text(info, "fieldManager") or "",
     field_validation = request.value(info, "fieldValidation") or "",
     force = request.flag(info, "force"),

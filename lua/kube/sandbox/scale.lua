@@ -130,9 +130,9 @@ end
 
 local function apply_scale(ctx)
   return patch_apply.run(ctx, "scale", function(config)
-    if config.kind ~= "Scale" or config.apiVersion ~= "autoscaling/v1" then return config end
+    if config.kind ~= SCALE.kind or config.apiVersion ~= SCALE.api_version then return config end
     return parent_config(ctx.R, config)
-  end)
+  end, SCALE.api_version)
 end
 
 function scale.patch(ctx)

@@ -103,8 +103,9 @@ local function resource(S, ctx)
   if info.subresource then return subresource.run(ctx) end
   local handler = (info.name and ITEM or COLLECTION)[info.verb]
   local unplaced = UNPLACED[info.verb] and R.namespaced and not info.namespace
+  if unplaced and not R.verbs.list then error(status.no_resource()) end
   if R.deprecation_warning then ctx:warn(R.deprecation_warning) end
-  if info.verb == "watch" and R.verbs.list and not R.verbs.watch then error(status.not_watchable(R)) end
+  if info.verb == "watch" and R.verbs.list and not R.verbs.watch then error(status.not_supported(R, "watch")) end
   if not handler or not R.verbs[info.verb] or unplaced or info.method == "HEAD" then
     error(status.method_not_allowed())
   end

@@ -21,6 +21,9 @@ local function is_dropped(value, node)
   return json.is_array(value) or is_map(node)
 end
 
+-- An empty list of it is a wish: to have nobody own anything.
+local KEPT = "managedFields"
+
 local normalize
 
 local function normalize_array(value, node)
@@ -39,7 +42,8 @@ local function normalize_object(value, node)
   for name, child in pairs(value) do
     local child_node = schema.field(node, name)
     local new = child_node and normalize(child, child_node) or child
-    if new == json.null or (not needed[name] and is_dropped(new, child_node)) then new = nil end
+    local dropped = not needed[name] and name ~= KEPT and is_dropped(new, child_node)
+    if new == json.null or dropped then new = nil end
     if new ~= child then
       out = out or json.shallow(value)
       out[name] = new

@@ -129,11 +129,12 @@ function status.too_large(limit)
   }
 end
 
-function status.not_watchable(R)
+--- A resource, or a part of a custom one, that does not know a verb.
+function status.not_supported(R, verb)
   return status.new {
     code = 405,
     reason = "MethodNotAllowed",
-    message = ('watch is not supported on resources of kind "%s"'):format(R.plural),
+    message = ('%s is not supported on resources of kind "%s"'):format(verb, R.resource_name),
     details = { kind = R.plural, group = R.group ~= "" and R.group or nil },
   }
 end

@@ -56,7 +56,7 @@ local function only_status(R, new, old)
   local out = json.shallow(old)
   out.status = new.status
   local m = json.shallow(R.builtin and new.metadata or old.metadata)
-  for _, name in ipairs(R.builtin and (of(R).status_keeps or { "labels" }) or {}) do m[name] = old.metadata[name] end
+  for _, name in ipairs(R.builtin and of(R).status_keeps or {}) do m[name] = old.metadata[name] end
   m.managedFields = new.metadata.managedFields
   m.resourceVersion = new.metadata.resourceVersion
   out.metadata = m

@@ -153,7 +153,9 @@ function subresource.run(ctx)
   local known = R.subresources[info.subresource]
   if not known then error(R.builtin and status.no_resource() or status.not_found(R, info.name)) end
   local verb = info.verb == "deletecollection" and "delete" or info.verb
-  if not known.verbs[verb] then error(status.method_not_allowed()) end
+  if not known.verbs[verb] then
+    error(R.builtin and status.method_not_allowed() or status.not_supported(R, verb))
+  end
   if NEEDS_NODE[info.subresource] then
     local found = object.get(ctx)
     -- Nobody has started it, so it has said nothing.

@@ -267,6 +267,7 @@ function watch.run(ctx)
   local options = list_options.parse(ctx, true)
   local revision, problem = list_options.revision(options.version)
   if problem then error(status.unclassified(problem)) end
+  if representation.as == "Table" then negotiate.include(ctx) end
   local make = representation.as == "Table" and table_event or shared_event
   local w = watcher.new(ctx.S.watches, ctx.R, ctx.info.namespace, options, make(ctx, representation))
   return {

@@ -6,22 +6,23 @@ local conflict = {}
 
 local function quote(text) return '"' .. text:gsub('[\\"]', "\\%0") .. '"' end
 
-local function name_of(entry)
+local function name_of(entry, version)
   local text = quote(entry.manager)
   if entry.subresource then text = text .. " with subresource " .. quote(entry.subresource) end
-  if entry.operation == "Update" then text = text .. " using " .. entry.api_version end
+  if entry.operation == "Update" then text = text .. " using " .. (version or entry.api_version) end
   return text
 end
 
 --- `found` is identifier -> { entry =, set = }: whose fields, and which. Returns
---- { kind = "conflict", message =, causes = array of { reason, message, field } }.
-function conflict.refusal(found)
+--- { kind = "conflict", message =, causes = array of { reason, message, field } }. `version` is the one
+--- that all of them are seen in, where it is not their own.
+function conflict.refusal(found, version)
   local ids = {}
   for id in pairs(found) do ids[#ids + 1] = id end
   table.sort(ids)
   local causes, lines = json.array {}, {}
   for _, id in ipairs(ids) do
-    local name = name_of(found[id].entry)
+    local name = name_of(found[id].entry, version)
     lines[#lines + 1] = ("conflicts with %s:"):format(name)
     for _, path in ipairs(field_set.paths(found[id].set)) do
       lines[#lines + 1] = "- " .. path

@@ -215,7 +215,7 @@ function managed.apply(live, config, options)
     return refuse("unclassified",
       ("failed to create typed live object (%s): %s"):format(subject(live), check(live, self) or document))
   end
-  if not document then return nil, conflict.refusal(result) end
+  if not document then return nil, conflict.refusal(result, options.shown_version) end
   return with_managers(last_applied.refresh(document, config, options), result)
 end
 

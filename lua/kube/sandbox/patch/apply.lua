@@ -14,11 +14,15 @@ local update = require "kube.sandbox.update"
 
 local apply = {}
 
-local function decode(ctx)
-  local documents, problem = host.yaml_decode(ctx.request.body or "")
+-- The configuration. Of a key that is there twice the last counts, unless the client is strict.
+local function decode(ctx, validation)
+  local repeated = validation ~= "Strict" and {} or nil
+  local documents, problem = host.yaml_decode(ctx.request.body or "", repeated)
   if not documents then
-    error(status.bad_request("error decoding YAML: error converting YAML to JSON: %s", problem))
+    local strictly = not repeated and problem:find("already set in map", 1, true) and "strict " or ""
+    error(status.bad_request("error %sdecoding YAML: error converting YAML to JSON: %s", strictly, problem))
   end
+  for _, text in ipairs(validation == "Warn" and repeated or {}) do ctx:warn(text) end
   local config = documents[1] or json.object {}
   if not json.is_object(config) then
     error(status.bad_request("error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
@@ -35,13 +39,13 @@ local function check_config(ctx, config, old)
   object.place(ctx, json.shallow(json.get(config, "metadata") or json.object {}))
 end
 
---- Handles the request. `subresource` is the part that is applied to; `convert` makes a configuration
---- of the object out of one of the part, where that is of another kind.
-function apply.run(ctx, subresource, convert)
+--- Handles the request. `subresource` is the part that is applied to; where that is of another kind,
+--- `convert` makes a configuration of the object out of one of the part, and `version` is the part's.
+function apply.run(ctx, subresource, convert, version)
   local R = ctx.R
   local options = request.write_options(ctx.info, "PatchOptions", true)
   options.subresource = subresource
-  local config = decode(ctx)
+  local config = decode(ctx, options.field_validation)
   if convert then config = convert(config) end
   local old = object.find(ctx)
   if not old and options.subresource then error(status.not_found(R, ctx.info.name)) end
@@ -52,6 +56,7 @@ function apply.run(ctx, subresource, convert)
     kind = R.kind,
     time = subresource ~= "scale" and ctx.S.clock:stamp() or nil, -- scale keeps none
     subresource = options.subresource,
+    shown_version = version,
     schema = schema.of(R),
     reset_fields = reset_fields.of(R, options.subresource),
   })
@@ -60,9 +65,13 @@ function apply.run(ctx, subresource, convert)
   options.applied, options.managed_fields = true, result.metadata.managedFields
   result = body.conform(ctx, R, result, nil, "Ignore")
   if old then return 200, update.commit(ctx, result, old, options) end
-  -- Nothing to compare with: versions and uids that are given are not conditions then.
-  result.metadata = json.shallow(result.metadata)
-  result.metadata.resourceVersion, result.metadata.uid = nil, nil
+  local uid = result.metadata.uid
+  if uid then
+    error(status.conflict(R, ctx.info.name, ("uid mismatch: the provided object specified uid %s, and no existing "
+      .. "object was found"):format(uid)))
+  end
+  -- Nothing to compare with: a version that is given is no condition then.
+  result.metadata = json.with(result.metadata, "resourceVersion", nil)
   return 201, create.commit(ctx, result, options)
 end
 

@@ -76,6 +76,7 @@ local function converter_text(refusal)
   if to:find("^%[%]") then return "cannot restore slice from " .. CONVERTED[from] end
   if to:find("^map%[") then return "cannot restore map from " .. CONVERTED[from] end
   if to:find("%.") then return "cannot restore struct from: " .. CONVERTED[from] end
+  if from == "array" or from == "object" then return "unrecognized type: " .. to end
   return ("cannot convert %s to %s"):format(CONVERTED[from], to)
 end
 

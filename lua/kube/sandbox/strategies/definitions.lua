@@ -15,11 +15,17 @@ local function prepare_create(_, document)
 end
 
 local function prepare_update(_, new, old, subresource)
-  if subresource ~= "status" then new.status = crd_status.carry(new, old) end
+  if subresource ~= "status" then
+    new.status = crd_status.carry(new, old)
+  elseif not json.get(new, "status", "storedVersions", 1) then
+    new.status = json.with(new.status, "storedVersions", json.array { definition.storage_version(new) })
+  end
   return new
 end
 
-local function validate(ctx, new, old, errors)
+-- Who writes the status says what was stored: that is how versions are given up.
+local function validate(ctx, new, old, errors, subresource)
+  if subresource == "status" then return end
   for _, e in ipairs(definition.validate(new, old)) do errors[#errors + 1] = e end
   if errors[1] or ctx.request.internal then return end
   for _, text in ipairs(definition_warnings.of(new, old)) do ctx:warn(text) end

@@ -70,14 +70,37 @@ end
 
 local function validate_core(_, new, _, errors) check(new, errors, "reportingComponent") end
 
+-- A series is at least two of the same.
+local function check_series(errors, series)
+  if not series then return end
+  if (tonumber(series.count) or 0) < 2 then
+    errors[#errors + 1] = field.invalid("series.count", "", "should be at least 2")
+  end
+  if not json.get(series, "lastObservedTime") then
+    errors[#errors + 1] = field.required("series.lastObservedTime")
+  end
+end
+
+-- What happened, and to whom, is said once. (Of the reason the server complains twice.)
+local FIXED = { "involvedObject", "reason", "reason", "message", "reportingComponent", "reportingInstance", "action",
+  "type", "eventTime", "source", "firstTimestamp", "lastTimestamp", "count", "related" }
+
+local function check_fixed(errors, new, old)
+  for _, name in ipairs(FIXED) do
+    if not json.equal(new[name], old[name]) then errors[#errors + 1] = field.immutable(name, new[name]) end
+  end
+end
+
 local TYPES = { Normal = true, Warning = true }
 
-local function validate_new(_, new, _, errors)
+local function validate_new(_, new, old, errors)
   local event = to_storage(new)
   check(event, errors, "reportingController")
   if not json.get(event, "eventTime") then errors[#errors + 1] = field.required("eventTime") end
   local kind = event.type or ""
   if not TYPES[kind] then errors[#errors + 1] = field.invalid("type", "", "has invalid value: " .. kind) end
+  check_series(errors, json.get(event, "series"))
+  if old then check_fixed(errors, event, to_storage(old)) end
 end
 
 local function after_create(ctx, stored)

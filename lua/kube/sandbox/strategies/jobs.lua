@@ -79,8 +79,14 @@ end
 
 local function validate_job(_, new, old, errors)
   local spec = new.spec or json.object {}
-  for _, name in ipairs { "parallelism", "completions", "backoffLimit", "activeDeadlineSeconds" } do
+  for _, name in ipairs { "parallelism", "completions", "backoffLimit", "activeDeadlineSeconds",
+    "ttlSecondsAfterFinished" } do
     check_count(errors, spec, name)
+  end
+  if spec.manualSelector == true and not spec.selector then
+    errors[#errors + 1] = field.required("spec.selector")
+    errors[#errors + 1] = field.invalid("spec.template.metadata.labels",
+      json.get(spec, "template", "metadata", "labels"), "`selector` does not match template `labels`")
   end
   check_template(errors, spec, "spec.template")
   if not old then return end

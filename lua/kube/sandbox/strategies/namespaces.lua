@@ -1,4 +1,5 @@
 -- Namespaces: born with a finalizer, marked when they are to go, gone when the controller is done.
+local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
 local object = require "kube.sandbox.object"
 local status = require "kube.sandbox.status"
@@ -35,6 +36,22 @@ local function prepare_update(_, new, old, subresource)
   return new
 end
 
+local PHASE = "may only be '%s' if `deletionTimestamp` is %sempty"
+
+local function validate(_, new, _, errors)
+  local going = new.metadata.deletionTimestamp ~= nil
+  local phase, wanted = json.get(new, "status", "phase"), going and "Terminating" or "Active"
+  if phase ~= wanted then
+    errors[#errors + 1] = field.invalid("status.Phase", phase, PHASE:format(wanted, going and "not " or ""))
+  end
+  for i, name in ipairs(json.get(new, "spec", "finalizers") or {}) do
+    if name ~= "kubernetes" and not name:find("/", 1, true) then
+      errors[#errors + 1] = field.invalid(("spec.finalizers[%d]"):format(i - 1), name,
+        "name is neither a standard finalizer name nor is it fully qualified")
+    end
+  end
+end
+
 local function holds(document) return json.get(document, "spec", "finalizers", 1) ~= nil end
 
 local function delete(ctx, document, options)
@@ -56,6 +73,7 @@ function namespaces.of()
     default = default,
     prepare_create = prepare_create,
     prepare_update = prepare_update,
+    validate = validate,
     holds = holds,
     delete = delete,
     keeps_status = true,

@@ -37,7 +37,10 @@ local function check_ports(errors, ports, path)
   for i, port in ipairs(ports or {}) do
     local at = ("%s[%d]"):format(path, i - 1)
     local name = port.name or ""
-    if name ~= "" and seen[name] then add(errors, field.duplicate(at .. ".name", name)) end
+    if name ~= "" then
+      for _, problem in ipairs { names.port(name) } do add(errors, field.invalid(at .. ".name", name, problem)) end
+      if seen[name] then add(errors, field.duplicate(at .. ".name", name)) end
+    end
     seen[name] = true
     local number = port.containerPort or 0
     if number == 0 then
@@ -50,9 +53,16 @@ local function check_ports(errors, ports, path)
   end
 end
 
+local ENV_NAME = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+
 local function check_env(errors, env, path)
   for i, variable in ipairs(env or {}) do
-    if (variable.name or "") == "" then add(errors, field.required(("%s[%d].name"):format(path, i - 1))) end
+    local at, name = ("%s[%d].name"):format(path, i - 1), variable.name or ""
+    if name == "" then
+      add(errors, field.required(at))
+    elseif name:find("[^ -~]") or name:find("=", 1, true) then
+      add(errors, field.invalid(at, name, ENV_NAME))
+    end
   end
 end
 
@@ -104,10 +114,30 @@ local function check_container(errors, c, path, volumes, seen)
   check_resources(errors, c.resources, path .. ".resources")
 end
 
+-- In the order in which the server looks for them.
+local SOURCES = { "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs",
+  "iscsi",
+  "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "downwardAPI", "fc", "azureFile",
+    "configMap",
+  "vsphereVolume", "quobyte", "azureDisk", "storageos", "portworxVolume", "photonPersistentDisk", "projected",
+    "scaleIO",
+  "csi", "ephemeral", "image" }
+
+local function check_source(errors, volume, path)
+  local first
+  for _, name in ipairs(SOURCES) do
+    if volume[name] ~= nil and first then
+      add(errors, field.forbidden(path .. "." .. name, "may not specify more than 1 volume type"))
+    end
+    first = first or volume[name]
+  end
+end
+
 local function check_volumes(errors, volumes, path)
   local known = {}
   for i, volume in ipairs(volumes or {}) do
     local at, name = ("%s[%d].name"):format(path, i - 1), volume.name or ""
+    check_source(errors, volume, ("%s[%d]"):format(path, i - 1))
     local problem = name ~= "" and names.label(name)
     if name == "" then
       add(errors, field.required(at))

@@ -1,5 +1,6 @@
 -- Pods: defaults, what admission adds, the grace of a deletion, and what cannot be changed.
 local field = require "kube.sandbox.field"
+local ip = require "kube.sandbox.ip"
 local json = require "kube.sandbox.json"
 local pod_rules = require "kube.sandbox.strategies.pod_rules"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
@@ -20,7 +21,15 @@ local function default_requests(container)
   end)
 end
 
+-- One address and the list of them say the same; who writes the one means both.
+local function mirror_address(document)
+  local address = json.get(document, "status", "podIP")
+  if not address or address == json.get(document, "status", "podIPs", 1, "ip") then return end
+  document.status = json.with(document.status, "podIPs", json.array { json.object { ip = address } })
+end
+
 local function default(_, document)
+  mirror_address(document)
   if not json.is_object(document.spec) then return document end
   local spec = pod_spec.default(document.spec)
   set(spec, "enableServiceLinks", true)
@@ -106,18 +115,44 @@ local function tolerate(spec, key)
   spec.tolerations = tolerations
 end
 
+local function tolerate_nodes(spec)
+  tolerate(spec, "node.kubernetes.io/not-ready")
+  tolerate(spec, "node.kubernetes.io/unreachable")
+end
+
+-- A pod behind gates says so.
+local function gated(ctx)
+  return json.object {
+    type = "PodScheduled",
+    status = "False",
+    lastProbeTime = json.null,
+    lastTransitionTime = ctx.S.clock:stamp(),
+    reason = "SchedulingGated",
+    message = "Scheduling is blocked due to non-empty scheduling gates",
+  }
+end
+
 local function prepare_create(ctx, document)
   if not json.is_object(document.spec) then return document end
   local spec = json.shallow(document.spec)
   document.spec = spec
   give_account(ctx, document)
-  tolerate(spec, "node.kubernetes.io/not-ready")
-  tolerate(spec, "node.kubernetes.io/unreachable")
+  tolerate_nodes(spec)
   if spec.terminationGracePeriodSeconds < 0 then spec.terminationGracePeriodSeconds = 1 end
   set(spec, "priority", 0)
   set(spec, "preemptionPolicy", "PreemptLowerPriority")
   document.status = json.object { phase = "Pending", qosClass = quantity.qos(spec) }
+  if spec.schedulingGates and spec.schedulingGates[1] then
+    document.status.conditions = json.array { gated(ctx) }
+  end
   return document
+end
+
+local function prepare_update(_, new, _, subresource)
+  if subresource == "status" or not json.is_object(new.spec) then return new end
+  new.spec = json.shallow(new.spec)
+  tolerate_nodes(new.spec)
+  return new
 end
 
 local FIXED = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -127,18 +162,49 @@ local FIXED = "pod updates may not change fields other than `spec.containers[*].
 -- A spec without what an update may change.
 local function fixed_part(spec)
   local copy = json.shallow(spec)
-  copy.activeDeadlineSeconds, copy.tolerations = nil, nil
+  copy.activeDeadlineSeconds, copy.tolerations, copy.schedulingGates = nil, nil, nil
   local function without_image(c) c.image = nil end
   each(copy, "containers", without_image)
   each(copy, "initContainers", without_image)
   return copy
 end
 
-local function validate(_, new, old, errors)
-  pod_rules.check(errors, new.spec, "spec")
-  if old and not json.equal(fixed_part(new.spec or {}), fixed_part(old.spec or {})) then
+local function check_gates(errors, new, old)
+  local known = {}
+  for _, gate in ipairs(old or {}) do known[gate.name] = true end
+  for i, gate in ipairs(new or {}) do
+    if not known[gate.name] then
+      errors[#errors + 1] = field.forbidden(("spec.schedulingGates[%d].name"):format(i - 1),
+        ("only deletion is allowed, but found new scheduling gate '%s'"):format(gate.name))
+    end
+  end
+end
+
+local function check_change(errors, new, old)
+  check_gates(errors, json.get(new, "schedulingGates"), json.get(old, "schedulingGates"))
+  if #(json.get(new, "containers") or {}) ~= #(json.get(old, "containers") or {}) then
+    errors[#errors + 1] = field.forbidden("spec.containers", "pod updates may not add or remove containers")
+    return
+  end
+  local deadline, before = json.get(new, "activeDeadlineSeconds"), json.get(old, "activeDeadlineSeconds")
+  if before and deadline and deadline > before then
+    errors[#errors + 1] = field.invalid("spec.activeDeadlineSeconds", deadline,
+      "must be less than or equal to previous value")
+  elseif not json.equal(fixed_part(new), fixed_part(old)) then
     errors[#errors + 1] = field.forbidden("spec", FIXED)
   end
+end
+
+local function validate(_, new, old, errors, subresource)
+  if subresource == "status" then
+    for i, entry in ipairs(json.get(new, "status", "podIPs") or {}) do
+      local problem = ip.problem(entry.ip)
+      if problem then errors[#errors + 1] = field.invalid(("status.podIPs[%d]"):format(i - 1), entry.ip, problem) end
+    end
+    return
+  end
+  pod_rules.check(errors, new.spec, "spec")
+  if old then check_change(errors, new.spec or {}, old.spec or {}) end
 end
 
 local FINISHED = { Succeeded = true, Failed = true }
@@ -155,6 +221,7 @@ function pods.of()
   return {
     default = default,
     prepare_create = prepare_create,
+    prepare_update = prepare_update,
     validate = validate,
     grace = grace,
     status_keeps = { "ownerReferences" },

@@ -17,12 +17,22 @@ end
 
 local ATTRIBUTES = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
-local function check_access(document)
+-- Refuses a question that names nothing or two things; `someone`: it must also say who.
+local function check_access(document, someone)
   local resource = json.get(document, "spec", "resourceAttributes")
-  if (resource ~= nil) == (json.get(document, "spec", "nonResourceAttributes") ~= nil) then
-    error(status.invalid({ kind = "", group = "authorization.k8s.io" }, "",
-      { field.invalid("spec.resourceAttributes", resource, ATTRIBUTES) }))
+  local other = json.get(document, "spec", "nonResourceAttributes")
+  local errors = {}
+  if resource and other then
+    local shown = ('{"Path":%s,"Verb":%s}'):format(json.encode(other.path or ""), json.encode(other.verb or ""))
+    errors[1] = field.shown("spec.nonResourceAttributes", shown,
+      "cannot be specified in combination with resourceAttributes")
+  elseif not resource and not other then
+    errors[1] = field.invalid("spec.resourceAttributes", nil, ATTRIBUTES)
   end
+  if someone and not json.get(document, "spec", "user") and not json.get(document, "spec", "groups", 1) then
+    errors[#errors + 1] = field.invalid("spec.user", "", "at least one of user or group must be specified")
+  end
+  if errors[1] then error(status.invalid({ kind = "", group = "authorization.k8s.io" }, "", errors)) end
 end
 
 local answers = {}
@@ -33,13 +43,14 @@ function answers.SelfSubjectAccessReview(_, document)
 end
 
 function answers.SubjectAccessReview(_, document)
-  check_access(document)
+  check_access(document, true)
   return json.object { allowed = false }
 end
 
 answers.LocalSubjectAccessReview = answers.SubjectAccessReview
 
 function answers.SelfSubjectRulesReview(_, document)
+  if not json.get(document, "spec", "namespace") then error(status.bad_request("no namespace on request")) end
   document.spec = json.object {}
   return rules()
 end
@@ -55,6 +66,9 @@ function answers.SelfSubjectReview(ctx, document)
 end
 
 function answers.TokenReview(ctx, document)
+  if not json.get(document, "spec", "token") then
+    error(status.bad_request("token is required for TokenReview in authentication"))
+  end
   if json.get(document, "spec", "token") ~= ctx.S.token then
     return json.object { user = json.object {}, error = "invalid bearer token" }
   end

@@ -48,6 +48,21 @@ local function check_part(errors, new, name)
   end
 end
 
+local ACCOUNT = "kubernetes.io/service-account.name"
+
+-- What a type needs beyond certain keys.
+local function check_type(errors, new)
+  for _, name in ipairs(REQUIRED[new.type] or {}) do check_part(errors, new, name) end
+  local data = json.get(new, "data") or {}
+  if new.type == "kubernetes.io/basic-auth" and not data.username and not data.password then
+    errors[#errors + 1] = field.required("data[username]")
+    errors[#errors + 1] = field.required("data[password]")
+  elseif new.type == "kubernetes.io/service-account-token"
+    and not json.get(new.metadata, "annotations", ACCOUNT) then
+    errors[#errors + 1] = field.required(("metadata.annotations[%s]"):format(ACCOUNT))
+  end
+end
+
 local function validate(_, new, old, errors)
   local size = 0
   for key, value in pairs(json.get(new, "data") or {}) do
@@ -55,7 +70,7 @@ local function validate(_, new, old, errors)
     size = size + #(host.unbase64(value) or "")
   end
   if size > DATA_MAX then errors[#errors + 1] = field.too_long("data", DATA_MAX) end
-  for _, name in ipairs(REQUIRED[new.type] or {}) do check_part(errors, new, name) end
+  check_type(errors, new)
   if not old then return end
   if new.type ~= old.type then errors[#errors + 1] = field.immutable("type", new.type) end
   if old.immutable == true then

@@ -1,6 +1,8 @@
 -- Services: defaults, addresses and ports from a pool, and what a type needs.
 local field = require "kube.sandbox.field"
+local ip = require "kube.sandbox.ip"
 local json = require "kube.sandbox.json"
+local names = require "kube.sandbox.names"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
 
 local services = {}
@@ -19,7 +21,9 @@ local function default(_, document)
   document.spec = spec
   set(spec, "sessionAffinity", "None")
   set(spec, "type", "ClusterIP")
-  if spec.sessionAffinity == "ClientIP" then
+  if spec.sessionAffinity == "None" then
+    spec.sessionAffinityConfig = nil
+  elseif spec.sessionAffinity == "ClientIP" then
     set(spec, "sessionAffinityConfig", json.object { clientIP = json.object { timeoutSeconds = 10800 } })
   end
   each(spec, "ports", function(port)
@@ -103,6 +107,7 @@ local function prepare_update(ctx, new, old, subresource)
     for _, name in ipairs(KEPT) do set(spec, name, old.spec[name]) end
   else
     for _, name in ipairs(KEPT) do spec[name] = nil end
+    if has_address(old.spec) then spec.internalTrafficPolicy = nil end
   end
   local ports = {}
   for _, port in ipairs(old.spec.ports or {}) do ports[(port.protocol or "TCP") .. port.port] = port.nodePort end
@@ -121,6 +126,25 @@ local TYPES = { "ClusterIP", "ExternalName", "LoadBalancer", "NodePort" }
 
 local RANGE = "must be between 1 and 65535, inclusive"
 
+local PROTOCOLS = { "SCTP", "TCP", "UDP" }
+
+local function check_protocol(errors, protocol, path)
+  for _, known in ipairs(PROTOCOLS) do
+    if protocol == known then return end
+  end
+  errors[#errors + 1] = field.not_supported(path .. ".protocol", protocol, PROTOCOLS)
+end
+
+local function check_target(errors, target, path)
+  if type(target) == "number" and (target < 1 or target > 65535) then
+    errors[#errors + 1] = field.invalid(path .. ".targetPort", target, RANGE)
+  elseif type(target) == "string" then
+    for _, problem in ipairs { names.port(target) } do
+      errors[#errors + 1] = field.invalid(path .. ".targetPort", target, problem)
+    end
+  end
+end
+
 local function check_ports(errors, spec)
   local ports = spec.ports or {}
   local headless = spec.clusterIP == "None"
@@ -136,9 +160,8 @@ local function check_ports(errors, spec)
     if type(port.port) ~= "number" or port.port < 1 or port.port > 65535 then
       errors[#errors + 1] = field.invalid(path .. ".port", port.port or 0, RANGE)
     end
-    if type(port.targetPort) == "number" and (port.targetPort < 1 or port.targetPort > 65535) then
-      errors[#errors + 1] = field.invalid(path .. ".targetPort", port.targetPort, RANGE)
-    end
+    check_protocol(errors, port.protocol, path)
+    check_target(errors, port.targetPort, path)
   end
 end
 
@@ -148,6 +171,10 @@ local function validate(_, new, old, errors)
   for _, name in ipairs(TYPES) do known = known or spec.type == name end
   if spec.type and not known then errors[#errors + 1] = field.not_supported("spec.type", spec.type, TYPES) end
   check_ports(errors, spec)
+  for i, address in ipairs(spec.clusterIPs or {}) do
+    local problem = address ~= "None" and ip.problem(address)
+    if problem then errors[#errors + 1] = field.invalid(("spec.clusterIPs[%d]"):format(i - 1), address, problem) end
+  end
   if spec.type == "ExternalName" and (spec.externalName or "") == "" then
     errors[#errors + 1] = field.required("spec.externalName")
   end

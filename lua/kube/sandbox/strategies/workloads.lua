@@ -97,6 +97,14 @@ local NEEDS_SELECTOR = {
   DaemonSet = "daemonset",
 }
 
+local NOT_NEGATIVE = "must be greater than or equal to 0"
+
+local function check_count(errors, spec, name)
+  if (tonumber(spec[name]) or 0) < 0 then
+    errors[#errors + 1] = field.invalid("spec." .. name, spec[name], NOT_NEGATIVE)
+  end
+end
+
 -- A selector that is not there selects nothing.
 local function check_selector(errors, spec, kind)
   local selector = json.get(spec, "selector")
@@ -106,6 +114,12 @@ local function check_selector(errors, spec, kind)
     errors[#errors + 1] = field.invalid("spec.selector", selector,
       "empty selector is invalid for " .. NEEDS_SELECTOR[kind])
   end
+  local found = #errors
+  if selector then label_selector.check(errors, selector, "spec.selector") end
+  if #errors > found then
+    errors[#errors + 1] = field.invalid("spec.selector", selector, "invalid label selector")
+    return
+  end
   local labels = json.get(spec, "template", "metadata", "labels")
   if not selector or not label_selector.matches(selector, labels) then
     errors[#errors + 1] = field.invalid("spec.template.metadata.labels", labels,
@@ -113,9 +127,45 @@ local function check_selector(errors, spec, kind)
   end
 end
 
+local PERCENT = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+  .. "regex used for validation is '[0-9]+%')"
+
+-- A number of pods, or a share of them.
+local function check_share(errors, value, path, limited)
+  if type(value) == "string" then
+    local percent = tonumber(value:match("^(%d+)%%$"))
+    if not percent then
+      errors[#errors + 1] = field.invalid(path, value, PERCENT)
+    elseif limited and percent > 100 then
+      errors[#errors + 1] = field.invalid(path, value, "must not be greater than 100%")
+    end
+  elseif (tonumber(value) or 0) < 0 then
+    errors[#errors + 1] = field.invalid(path, value, NOT_NEGATIVE)
+  end
+end
+
+local function is_nothing(share) return share == 0 or share == "0%" end
+
+local function check_rolling(errors, update)
+  local path = "spec.strategy.rollingUpdate"
+  check_share(errors, update.maxUnavailable, path .. ".maxUnavailable", true)
+  check_share(errors, update.maxSurge, path .. ".maxSurge")
+  if is_nothing(update.maxUnavailable) and is_nothing(update.maxSurge) then
+    errors[#errors + 1] = field.invalid(path .. ".maxUnavailable", update.maxUnavailable,
+      "may not be 0 when `maxSurge` is 0")
+  end
+end
+
 -- Shown as the server's own struct has it.
 local function check_strategy(errors, strategy)
-  if strategy.type == "RollingUpdate" or strategy.type == "Recreate" then return end
+  if strategy.type == "RollingUpdate" then return check_rolling(errors, json.get(strategy, "rollingUpdate") or {}) end
+  if strategy.type == "Recreate" then
+    if json.get(strategy, "rollingUpdate") then
+      errors[#errors + 1] = field.forbidden("spec.strategy.rollingUpdate",
+        "may not be specified when strategy `type` is 'Recreate'")
+    end
+    return
+  end
   local update = json.get(strategy, "rollingUpdate")
   local shown = update and ('{"MaxUnavailable":%s,"MaxSurge":%s}'):format(json.encode(update.maxUnavailable),
     json.encode(update.maxSurge)) or "null"
@@ -124,6 +174,18 @@ local function check_strategy(errors, strategy)
     return ('{"Type":%s,"RollingUpdate":%s}'):format(json.encode(strategy.type), shown)
   end, 1)
   errors[#errors + 1] = e
+end
+
+local COUNTS = { "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds" }
+
+local function check_deployment(errors, spec)
+  check_strategy(errors, spec.strategy)
+  for _, name in ipairs(COUNTS) do check_count(errors, spec, name) end
+  local deadline = tonumber(spec.progressDeadlineSeconds)
+  if deadline and deadline >= 0 and deadline <= (tonumber(spec.minReadySeconds) or 0) then
+    errors[#errors + 1] = field.invalid("spec.progressDeadlineSeconds", deadline,
+      "must be greater than minReadySeconds")
+  end
 end
 
 local SET_CHANGES = { "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
@@ -151,16 +213,14 @@ end
 local function validate(ctx, new, old, errors)
   local kind, spec = ctx.R.kind, new.spec or json.object {}
   if kind == "PodTemplate" then return end
-  if (tonumber(spec.replicas) or 0) < 0 then
-    errors[#errors + 1] = field.invalid("spec.replicas", spec.replicas, "must be greater than or equal to 0")
-  end
+  check_count(errors, spec, "replicas")
   if NEEDS_SELECTOR[kind] then check_selector(errors, spec, kind) end
   local pods = json.get(spec, "template", "spec") or json.object {}
   pod_rules.check(errors, pods, "spec.template.spec")
   if pods.restartPolicy ~= "Always" then
     errors[#errors + 1] = field.not_supported("spec.template.spec.restartPolicy", pods.restartPolicy, { "Always" })
   end
-  if kind == "Deployment" then check_strategy(errors, spec.strategy) end
+  if kind == "Deployment" then check_deployment(errors, spec) end
   if old then check_change(errors, kind, spec, old.spec) end
 end
 
@@ -184,6 +244,7 @@ function workloads.of(R)
     prepare_update = R.kind == "DaemonSet" and update_daemon_set or nil,
     validate = validate,
     generation_changed = R.kind == "Deployment" and annotations_changed or nil,
+    status_keeps = R.kind == "Deployment" and { "labels" } or nil,
   }
 end
 
