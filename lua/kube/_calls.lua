@@ -114,6 +114,9 @@ local function is_object(call, answer)
     and answer.apiVersion == resources.api_version(call.resource)
 end
 
+-- What observers call a verb, where that is not its name.
+local OBSERVED = { each = "list", update_status = "update" }
+
 local function observed(call, answer, sent)
   local observe = call.session._observe
   if not observe or call.opts.dry_run then return end
@@ -121,7 +124,7 @@ local function observed(call, answer, sent)
   local object = answer
   if call.verb == "delete" and not is_object(call, answer) then object = nil end
   local key = call.key or (object and call.verb == "create" and core.codec.object_key(object)) or nil
-  observe(call.verb == "update_status" and "update" or call.verb, call.resource, key, object, sent)
+  observe(OBSERVED[call.verb] or call.verb, call.resource, key, object, sent)
 end
 
 -- Sends what a call has become. Its answer: the object, or of a subresource the text of what is none.

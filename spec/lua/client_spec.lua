@@ -153,12 +153,14 @@ describe("a verb", function()
       s:patch("v1/configmaps", "d/a", {})
       s:apply(config_map("a"))
       s:delete("v1/configmaps", "d/a")
+      for _ in s:each("v1/configmaps") do error("it is empty") end
       s:try_get("v1/configmaps", "d/refused")
       s:update(config_map("a"), { dry_run = true })
       s:get("apps/v1/deployments", "d/a", { subresource = "scale" })
       same("get v1/configmaps d/a table nil; list v1/configmaps nil table nil; create v1/configmaps d/a table table; "
         .. "update v1/configmaps d/a table table; update v1/configmaps d/a table table; "
-        .. "patch v1/configmaps d/a table table; apply v1/configmaps d/a table table; delete v1/configmaps d/a nil nil",
+        .. "patch v1/configmaps d/a table table; apply v1/configmaps d/a table table; "
+        .. "delete v1/configmaps d/a nil nil; list v1/configmaps nil table nil",
         table.concat(heard, "; "))
       same(200, s:request({ path = "/version" }).status)
       same(403, select(2, s:try_request { path = "/refused" }).status)
