@@ -34,11 +34,15 @@ function M.begin(session, verb, what, given)
   }
 end
 
+local function refuse_namespace(call, resource, namespace)
+  errors.misuse("%s: %s are in no namespace, not in '%s'", call.what, resource, namespace)
+end
+
 -- Namespaced things are asked for with their namespace. nil, err when the server could not be asked.
 local function check_scope(call, resource, namespace, advice)
   if namespace and namespace ~= "" then
     if resources.is_builtin(resource) and not discovery.is_namespaced(call.client, resource, call) then
-      errors.misuse("%s: %s are in no namespace, not in '%s'", call.what, resource, namespace)
+      refuse_namespace(call, resource, namespace)
     end
     return true
   end
@@ -92,18 +96,19 @@ end
 -- Where a call goes, of an object; the object as it is sent.
 local function aim_at_object(call, object)
   check_object(call, object)
-  local resource, err = call.opts.resource
+  local resource, namespaced = call.opts.resource
   if resource then
     resources.check(call.what, resource)
   else
-    resource, err = discovery.resource_of(call.client, object.apiVersion, object.kind, call)
-    if not resource then return nil, err end
+    resource, namespaced = discovery.resource_of(call.client, object.apiVersion, object.kind, call)
+    if not resource then return nil, namespaced end
   end
   object, call.namespace = place(call, object)
+  if namespaced == false and call.namespace then refuse_namespace(call, resource, call.namespace) end
   call.resource, call.name = resource, object.metadata.name
   call.key = call.name and resources.join_key(call.namespace, call.name)
-  local ok
-  ok, err = check_scope(call, resource, call.namespace, "set metadata.namespace of the object, or namespace = \"...\"")
+  local ok, err = check_scope(call, resource, call.namespace,
+    "set metadata.namespace of the object, or namespace = \"...\"")
   if not ok then return nil, err end
   return object
 end

@@ -244,7 +244,7 @@ function M.request(client, opts, what)
   errors.raise(err)
 end
 
----@class kube.Client
+---@class kube.Client: kube.Session
 ---@field server fun(self: kube.Client): string
 ---@field context fun(self: kube.Client): string
 ---@field namespace fun(self: kube.Client): string
