@@ -14,7 +14,7 @@ local M = {}
 ---@field status boolean|"True"|"False"|"Unknown"
 ---@field reason? string one word in CamelCase; most kinds want one
 ---@field message? string
----@field observedGeneration? integer default: the object's metadata.generation
+---@field observedGeneration? integer default: the object's metadata.generation, unless the condition is there without
 ---@field lastTransitionTime? string default: now, when the status changes
 
 local KNOWN = {
@@ -82,8 +82,10 @@ local function next_condition(obj, current, wanted)
     condition.lastTransitionTime = wanted.lastTransitionTime or time.format()
   end
   condition.status, condition.reason, condition.message = status, wanted.reason, wanted.message or ""
-  local generation = wanted.observedGeneration or some(object.metadata(obj).generation)
-  if generation ~= nil then condition.observedGeneration = generation end
+  -- Not every kind has the field: where the server took it away, it would be a change each time.
+  local may_default = not current or some(current.observedGeneration) ~= nil
+  local generation = wanted.observedGeneration or may_default and some(object.metadata(obj).generation)
+  if generation then condition.observedGeneration = generation end
   return condition
 end
 

@@ -188,7 +188,7 @@ kube.leader_election = require("kube._leader").leader_election
 -- Helpers: each module has its functions and what they do.
 local diff, edit, encoding, owner = require "kube._diff", require "kube._edit", require "kube._encoding",
   require "kube._owner"
-for _, module in ipairs { owner, edit } do
+for _, module in ipairs { owner, edit, require "kube._create_or_update" } do
   for name, fn in pairs(module) do kube[name] = fn end
 end
 kube.diff, kube.equal = diff.diff, diff.equal
@@ -198,6 +198,7 @@ kube.recorder, kube.events = events.recorder, events.recorder { name = "moonwatc
 for _, name in ipairs { "condition", "duration", "finalizer", "quantity", "selector", "time" } do
   kube[name] = require("kube._" .. name)
 end
+require "kube._condition_patch"
 
 --- Metrics of the script, served with --metrics-listen: kube.metric.counter { name = "web_syncs_total" }.
 kube.metric = metric

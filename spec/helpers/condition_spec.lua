@@ -57,6 +57,13 @@ describe("condition.set", function()
     assert.same({ 8, OLD }, { o.status.conditions[2].observedGeneration, o.status.conditions[2].lastTransitionTime })
   end)
 
+  it("gives no generation by itself to a condition that has none, which a kind may not have", function()
+    local o = object { type = "Ready", status = "True", reason = "Up", message = "", lastTransitionTime = OLD }
+    assert.is_false(condition.set(o, { type = "Ready", status = true, reason = "Up" }))
+    assert.is_true(condition.set(o, { type = "Ready", status = true, reason = "Up", observedGeneration = 7 }))
+    assert.equal(7, o.status.conditions[1].observedGeneration)
+  end)
+
   it("keeps fields that it does not know", function()
     local o = object(ready { lastProbeTime = OLD })
     condition.set(o, { type = "Ready", status = true, reason = "Up" })
