@@ -2,6 +2,7 @@
 local cjson = require "cjson"
 local cleanup = require "spec.support.cleanup"
 local exposition = require "spec.support.exposition"
+local http_client = require "spec.support.http_client"
 local rig = require "spec.support.script_rig"
 local run = require "spec.support.run"
 local scrape = require "spec.support.scrape"
@@ -121,6 +122,7 @@ describe("a probe", function()
     assert.is_truthy(body:find("[-]informers failed: v1/pods has not synced yet\n[+]shutdown ok\nreadyz check failed\n",
       1, true), body)
     says(seen, "/healthz", 200, "ok")
+    assert.is_true(http_client.wait(function() return server:open_watches() == 1 end, 10))
     server:cut()
     assert.are.equal("ok", seen:wait_status(200, "/readyz"))
     says(seen, "/readyz?verbose", 200, "[+]script ok\n[+]informers ok\n[+]shutdown ok\nreadyz check passed\n")
@@ -166,6 +168,23 @@ describe("a probe", function()
     assert.is_truthy(body:find("[-]shutdown failed: shutting down\n", 1, true), body)
     assert.are.equal(200, (seen:get("/healthz")))
     rig.finish(proc)
+  end)
+
+  it("has the check of a leader election, when the script takes part in one", function()
+    local args = { "--sandbox", unpack(scrape.args) }
+    local proc = run.start_script([[
+      local kube = require "kube"
+      kube.leader_election { name = "web", namespace = "default" }
+      kube.informer("v1/configmaps")
+    ]], { args = args })
+    cleanup.later(function() proc:kill("sigkill") end)
+    local seen = scrape.of(proc)
+    seen:wait_status(200, "/readyz")
+    says(seen, "/readyz?verbose", 200,
+      "[+]script ok\n[+]informers ok\n[+]shutdown ok\n[+]leader-election ok\nreadyz check passed\n")
+    says(seen, "/healthz?verbose", 200, "[+]script ok\n[+]leader-election ok\nhealthz check passed\n")
+    seen:wait_value(1, "leader_election_master_status", { name = "web" })
+    rig.stop(proc)
   end)
 
   it("answers while a script computes", function()
