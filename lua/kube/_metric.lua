@@ -192,10 +192,10 @@ local function shape_of(kind, opts)
   return table.concat({ kind, table.concat(opts.labels, ","), table.concat(opts.buckets, ",") }, ";")
 end
 
-local function declare(kind, opts)
+local function declare(kind, opts, ours)
   local what = "kube.metric." .. kind
   opts = options.check(what, opts, kind == "histogram" and KNOWN_HISTOGRAM or KNOWN)
-  check_name(what, opts.name)
+  if not ours then check_name(what, opts.name) end
   opts = {
     name = opts.name, help = opts.help or "",
     labels = check_list(what .. ": labels", opts.labels or {}, "string"),
@@ -235,5 +235,11 @@ function M.gauge(opts) return declare("gauge", opts) end
 ---@param opts { name: string, help?: string, labels?: string[], buckets?: number[] }
 ---@return kube.Metric
 function M.histogram(opts) return declare("histogram", opts) end
+
+--- For modules of kube: the same, with names that scripts do not get.
+---@param kind "counter"|"gauge"|"histogram"
+---@param opts { name: string, help?: string, labels?: string[], buckets?: number[] }
+---@return kube.Metric
+function M.internal(kind, opts) return declare(kind, opts, true) end
 
 return M

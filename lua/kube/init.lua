@@ -201,7 +201,7 @@ end
 require "kube._condition_patch"
 
 --- Metrics of the script, served with --metrics-listen: kube.metric.counter { name = "web_syncs_total" }.
-kube.metric = metric
+kube.metric = { counter = metric.counter, gauge = metric.gauge, histogram = metric.histogram }
 
 --- Structured logs: kube.log.info(message, { key = value }).
 kube.log = {}

@@ -86,6 +86,17 @@ describe("kube.metric", function()
     ]]
   end)
 
+  it("leaves names of Moonwatch's own to its modules", function()
+    run [[
+      local internal = require("kube._metric").internal
+      local total = internal("counter", { name = "controller_runtime_spec_total", labels = { "controller" } })
+      total:inc { controller = "web" }
+      assert(kube.metric.internal == nil)
+      refused("names that begin with controller_runtime_ are Moonwatch's own", kube.metric.counter,
+        { name = "controller_runtime_spec_total", labels = { "controller" } })
+    ]]
+  end)
+
   it("keeps the number of series within bounds", function()
     local proc = rig.start(rig.pods {}, [[
       local many = kube.metric.counter { name = "web_many_total", labels = { "key" } }
