@@ -57,10 +57,12 @@ static void handle_unref(struct handle *h) {
   mw_free(h);
 }
 
+// The script ends. What a queue has that was shut down before is still worked off, by whoever
+// drains.
 static void handle_close(struct mw_owned *o) {
   struct handle *h = (struct handle *)o;
   h->closed = true;
-  mw_workqueue_close(h->user);
+  if (!mw_workqueue_is_shut_down(h->q)) mw_workqueue_close(h->user);
   mw_generation_drop(h->gen, &h->owned);
 }
 

@@ -12,6 +12,7 @@ local handler = require "kube._handler"
 local history = require "kube._history"
 local leader = require "kube._leader"
 local options = require "kube._options"
+local metrics = require "kube._controller_metrics"
 local predicate = require "kube._predicate"
 local reconcile = require "kube._reconcile"
 local resources = require "kube._resource"
@@ -247,8 +248,14 @@ local function start(state)
   wait_for(state, function() return all_synced(state.cache:informers()) and all_synced(state.registrations) end)
   leader.wait()
   state.started = true
-  for i = 2, state.workers do task.background(("%s worker %d"):format(state.name, i), work, state) end
-  work(state)
+  for i = 1, state.workers do task.worker(("%s worker %d"):format(state.name, i), work, state) end
+end
+
+-- What a shutdown left undone.
+local function left(state)
+  local stats = state.queue:stats()
+  local count = stats.ready + stats.processing
+  if state.started and count > 0 then return ("controller %s: %d keys"):format(state.name, count) end
 end
 
 -- A controller that cannot start takes the script with it: half of an operator is worse than none.
@@ -276,6 +283,7 @@ function M.new(opts)
     resync = opts.resync or 0, sync_timeout = opts.sync_timeout, sources = sources, registrations = {},
     cache = cache.new(opts.namespaces), history = history.new(),
     queue = workqueue.new { name = name, base_delay = base, max_delay = max, qps = false },
+    metrics = metrics.new(name, opts.workers or 1),
   }
   state.events = function()
     state.recorder = state.recorder or events.recorder { name = name }
@@ -288,6 +296,9 @@ function M.new(opts)
   end
   for _, resource in ipairs(opts.reads or {}) do state.cache:declare(resource) end
   by_name[name] = state
+  -- At the end of the script nothing new is queued, and what is there is worked off while there is time.
+  core.task.on_stop(function() state.queue:shut_down() end)
+  task.on_end(function() return left(state) end)
   task.background("controller " .. name, run, state)
   return setmetatable({ _state = state }, Controller)
 end

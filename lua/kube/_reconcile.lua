@@ -173,6 +173,7 @@ local function outcome(controller, run, info, ok, result)
     err = result
   end
   run.error = tostring(err)
+  run.stopped = run.error:find("cpu budget exceeded", 1, true) ~= nil
   run.cause = err
   if type(err) == "table" and err.code == "cancelled" then return "cancelled", nil, false end
   if type(err) == "table" and err.terminal then return "terminal", nil, false end
@@ -201,6 +202,7 @@ function M.run(controller, key, info)
   local run = { time = time.now(), reasons = info.reasons, attempt = info.requeues + 1,
     waited = info.waited, reads = 0, writes = codec.array {}, written = 0 }
   local ctx = new_context(controller, key, info, run)
+  controller.metrics:began()
   local began = core.task.now()
   local ok, result, report = task.run({ name = controller.name .. " " .. key, timeout = controller.timeout,
     drain = true, trigger = ("controller %s, key %s, attempt %d, because of %s"):format(controller.name, key,
@@ -213,6 +215,7 @@ function M.run(controller, key, info)
   queue:done(key)
   tell(controller, key, run, report)
   controller.history:add(key, run)
+  controller.metrics:ended(run)
 end
 
 return M
