@@ -75,12 +75,20 @@ end
 
 local REDIRECTS = { [301] = true, [302] = true, [303] = true, [307] = true, [308] = true }
 
+-- The URL that a Location means, seen from where it was read.
+local function resolve(state, location)
+  if location:find("^%a[%w+.-]*:") then return location end
+  if location:find("^//") then return state.origin:match("^%a+:") .. location end
+  if location:find("^/") then return state.origin .. location end
+  local path = state.path:match("^[^?]*")
+  if location:find("^%?") then return state.origin .. path .. location end
+  return state.origin .. path:gsub("[^/]*$", "") .. location
+end
+
 -- What a redirect leads to: changes the request. nil and an error when it must not be followed.
 local function follow(state, response)
   local location = response.headers.location
-  local target = location:find("^%a+://") and location or state.origin
-    .. (location:find("^/") and location or state.path:gsub("[^/]*$", "", 1) .. location)
-  local origin, path = split(target)
+  local origin, path = split(resolve(state, location))
   if not origin or (state.origin:find("^https:") and not origin:find("^https:")) then
     return nil, errors.new("redirect", ("%s%s leads to '%s', which is not followed"):format(state.origin, state.path,
       location), { status = response.status, response = response, retriable = false })

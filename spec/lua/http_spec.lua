@@ -86,6 +86,8 @@ describe("kube.http", function()
       ["/loop"] = { status = 301, headers = { Location = "/loop" } },
       ["/file"] = { status = 302, headers = { Location = "file:///etc/passwd" } },
       ["/nowhere"] = { status = 304 },
+      ["/deep/one"] = { status = 302, headers = { Location = "two" } },
+      ["/deep/two"] = { status = 302, headers = { Location = "?again" } },
     }
     local server = run([[
       local r = kube.http.get(url .. "/one")
@@ -95,6 +97,8 @@ describe("kube.http", function()
       same(307, kube.http.get(url .. "/one", { redirects = 1 }).status)
       same(301, kube.http.get(url .. "/loop", { redirects = 3 }).status)
       same(304, kube.http.get(url .. "/nowhere", { redirects = 3 }).status)
+      same(url .. "/deep/two", kube.http.get(url .. "/deep/one?q=/x/y", { redirects = 1 }).url)
+      same(url .. "/deep/two?again", kube.http.get(url .. "/deep/two", { redirects = 1 }).url)
       local err = failure(kube.http.get, url .. "/file", { redirects = 1 })
       same({ "redirect", 302 }, { err.code, err.status })
       assert(err.message:find("/file leads to 'file:///etc/passwd', which is not followed", 1, true), err.message)
@@ -111,7 +115,8 @@ describe("kube.http", function()
         ["X-Mine"] = "1" } })
     ]], function(request)
       local there = request.target:match("%?(.*)")
-      return there and { status = 302, headers = { Location = there .. "/there" } } or {}
+      -- without its scheme, which stays
+      return there and { status = 302, headers = { Location = there:gsub("^http:", "") .. "/there" } } or {}
     end)
     assert.are.equal("Bearer x", server.requests[1].headers.authorization)
     assert.are.equal(1, #second.requests)
