@@ -232,6 +232,7 @@ void mw_lease_lost(struct mw_lease *l, const char *why) {
   cancel_timers(l);
   close_fence(l);
   l->state = MW_LEASE_OVER;
+  if (l->on.on_over != NULL) l->on.on_over(l->ctx);
   post(l, tell_lost, why);
 }
 

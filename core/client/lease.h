@@ -52,7 +52,8 @@ int mw_lease_config_check(const struct mw_lease_config *config, struct mw_err *e
 // hostname_uuid, another one with each call (S-LE-14).
 void mw_lease_identity(char out[MW_LEASE_IDENTITY_SIZE]);
 
-// On the script thread, never inside a function of this header. Any may be NULL.
+// On the script thread unless it says otherwise, never inside a function of this header. Any may be
+// NULL.
 struct mw_lease_callbacks {
   // mw_lease_is_leading() may have changed.
   void (*on_change)(void *ctx);
@@ -61,6 +62,8 @@ struct mw_lease_callbacks {
   void (*on_new_leader)(void *ctx, const char *holder);
   // It is over: why is one sentence. Not after a stop, and once at most.
   void (*on_lost)(void *ctx, const char *why);
+  // The same, on the ingest thread and at once: for who cannot wait for a script to give way.
+  void (*on_over)(void *ctx);
 };
 
 struct mw_lease;

@@ -147,6 +147,10 @@ static int apply(struct mw_json *c, const struct edit *edits, size_t count, stru
   if (rc == 0 && there) rc = mw_json_enter(c);
   while (rc == 0 && there && (rc = mw_json_member(c, &enter, &key, &escaped)) > 0) {
     const struct edit *e = edit_of(edits, count, key, escaped);
+    if (e != NULL && done[e - edits]) {  // twice in one object: the first was read
+      rc = mw_json_skip(c);
+      continue;
+    }
     if (e != NULL) done[e - edits] = true;
     rc = put_member(c, e, key, first, out);
     first = false;

@@ -3,10 +3,16 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "script/host.h"
+
+// What a leader may be late with seeing its Lease, beyond its duration, before it counts as ill.
+static const double tolerance = 20;
+// How long a script whose lease is lost may compute on.
+static const double patience = 3;
 
 struct mw_leader {
   struct mw_host *host;
@@ -14,10 +20,8 @@ struct mw_leader {
   bool started;
   mw_leader_cb listener;
   void *listener_ctx;
+  struct mw_timer *last_resort;  // of the ingest thread; running: the lease is lost
 };
-
-// What a leader may be late with seeing its Lease, beyond its duration, before it counts as ill.
-static const double tolerance = 20;
 
 static bool check_lease(void *ctx, char *why, size_t room) {
   struct mw_err err;
@@ -32,9 +36,15 @@ struct mw_leader *mw_leader_new(struct mw_host *host) {
   return l;
 }
 
+static void calm_down(void *arg) {
+  struct mw_leader *l = arg;
+  mw_timer_cancel(&l->last_resort);
+}
+
 void mw_leader_free(struct mw_leader *l) {
   if (l->lease != NULL) {
     mw_health_remove(mw_host_health(l->host), check_lease, l->lease);
+    mw_loop_call(mw_host_runtime(l->host)->ingest, calm_down, l);
     mw_lease_free(l->lease);
   }
   mw_free(l);
@@ -56,11 +66,26 @@ static void on_lost(void *ctx, const char *why) {
   mw_host_lost_lease(l->host);
 }
 
+static void on_patience_over(void *arg) {
+  struct mw_leader *l = arg;
+  l->last_resort = NULL;
+  mw_log(MW_LOG_ERROR, "the script does not end: leaving without cleaning up");
+  fflush(stdout);
+  _exit(MW_EXIT_LEASE);
+}
+
+static void on_over(void *ctx) {
+  struct mw_leader *l = ctx;
+  l->last_resort = mw_timer_start(mw_host_runtime(l->host)->ingest, patience, on_patience_over, l);
+}
+
 int mw_leader_declare(struct mw_leader *l, const struct mw_runtime *runtime,
                       struct mw_endpoint *endpoint, const struct mw_lease_config *config,
                       struct mw_fence *fence, struct mw_err *err) {
-  static const struct mw_lease_callbacks callbacks = {
-      .on_change = on_change, .on_new_leader = on_new_leader, .on_lost = on_lost};
+  static const struct mw_lease_callbacks callbacks = {.on_change = on_change,
+                                                      .on_new_leader = on_new_leader,
+                                                      .on_lost = on_lost,
+                                                      .on_over = on_over};
   if (l->lease == NULL) {
     l->lease = mw_lease_new(runtime, endpoint, fence, config, &callbacks, l);
     mw_health_add(mw_host_health(l->host), "leader-election", MW_HEALTH_LIVE | MW_HEALTH_READY,

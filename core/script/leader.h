@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host's part in a leader election: it owns the lease, whichever script declared it, and ends the
-// process when it is lost. Script thread only.
+// A host's part in a leader election: it owns the lease, whichever script declared it, speaks for
+// it in /healthz, and ends the process when it is lost, also one whose script does not give way.
+// Script thread only.
 #pragma once
 
 #include "base/err.h"

@@ -1,6 +1,7 @@
 -- Leader election: of all processes that declare the same Lease, one leads, and only that one writes.
 local core = require("kube._core")
 local errors = require "kube._error"
+local events = require "kube._events"
 local options = require "kube._options"
 local task = require "kube._task"
 
@@ -118,6 +119,19 @@ function Leader.namespace() return core.lease.namespace() end
 
 options.guard(Leader, "leader")
 
+-- Events of the Lease, each once: recorder(name) gives a function that takes what happened.
+local function recorder(name)
+  local recorded, seen = nil, {}
+  return function(what)
+    if seen[what] then return end
+    seen[what] = true
+    recorded = recorded or events.recorder { name = name }
+    recorded:normal({ apiVersion = "coordination.k8s.io/v1", kind = "Lease",
+      metadata = { name = name, namespace = core.lease.namespace() } }, "LeaderElection", "%s %s",
+      core.lease.identity(), what)
+  end
+end
+
 ---@class kube.LeaderElectionOptions
 ---@field name string of the Lease, which all replicas share
 ---@field namespace? string default: the -n of the command line, the kubeconfig's or the pod's, "default"
@@ -138,14 +152,20 @@ options.guard(Leader, "leader")
 ---@return kube.Leader
 function M.leader_election(opts)
   opts = check(opts)
+  local record = recorder(opts.name)
   core.lease.declare({
     name = opts.name, namespace = opts.namespace, identity = opts.identity, lease_duration = opts.lease_duration,
     renew_deadline = opts.renew_deadline, retry_period = opts.retry_period, release = opts.release,
     labels = label_list(opts.labels),
   }, function(holder)
     if holder and opts.on_new_leader then task.background("on_new_leader", opts.on_new_leader, holder) end
+    if core.lease.is_leading() then record("became leader") end
   end)
   declared = errors.place()
+  -- One that has lost the Lease may not write any more, and the next one says so.
+  core.task.on_stop(function()
+    if core.lease.is_leading() then record("stopped leading") end
+  end)
   if opts.on_stopped_leading then core.task.on_stop(opts.on_stopped_leading) end
   if opts.on_started_leading then
     task.background("on_started_leading", function()

@@ -3,9 +3,11 @@ local cjson = require "cjson"
 local cleanup = require "spec.support.cleanup"
 local run = require "spec.support.run"
 local sandbox = require "spec.support.sandbox"
+local scrape = require "spec.support.scrape"
 
 local LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 local MAPS = "/api/v1/namespaces/default/configmaps"
+local EVENTS = "/api/v1/namespaces/default/events"
 
 -- A script that takes part in the election `web`, with times that suit a spec.
 local prelude = [[
@@ -34,7 +36,7 @@ describe("a script with a leader election", function()
   cleanup.install()
 
   before_each(function()
-    for _, path in ipairs { LEASES, MAPS } do box:ask("DELETE", path) end
+    for _, path in ipairs { LEASES, MAPS, EVENTS } do box:ask("DELETE", path) end
     box:ask("DELETE", "/sandbox/v1/requests")
     cleanup.later(function() box:ask("DELETE", "/sandbox/v1/faults") end)
   end)
@@ -84,6 +86,13 @@ describe("a script with a leader election", function()
     for _, line in ipairs { "leader is one\n", "started\n", "stopped\n" } do
       assert.is_truthy(out:find(line, 1, true), out)
     end
+    local told = {}
+    for i, event in ipairs(cjson.decode(box:ask("GET", EVENTS .. "?fieldSelector=involvedObject.kind=Lease")).items) do
+      told[i] = ("%s %s %s: %s"):format(event.type, event.reason, event.involvedObject.name, event.message)
+    end
+    table.sort(told)
+    assert.are.same({ "Normal LeaderElection web: one became leader",
+      "Normal LeaderElection web: one stopped leading" }, told)
     local left = lease()
     assert.are.same({ "", 1, 0, "web" }, { left.spec.holderIdentity or "", left.spec.leaseDurationSeconds,
       left.spec.leaseTransitions, left.metadata.labels.app })
@@ -145,6 +154,20 @@ describe("a script with a leader election", function()
     assert.is_truthy(proc.stdout:find("stopped\n", 1, true))
     assert.is_truthy(proc.stderr:find("the lease is lost: ending at once.*could not be renewed for 1.5 seconds"),
       proc.stderr)
+  end)
+
+  it("that does not give way ends nevertheless", function()
+    local proc = start([[
+      local leader = election { renew_deadline = 0.5, retry_period = 0.1 }
+      leader:wait()
+      print("leading")
+      kube.sleep(0)
+      while true do end
+    ]], { args = { "--jit" } })
+    proc:wait_line("^leading")
+    fault { group = "coordination.k8s.io", resource = "leases", status = 500, count = 0 }
+    assert.are.equal(4, proc:wait_exit(8))
+    assert.is_truthy(proc.stderr:find("leaving without cleaning up", 1, true), proc.stderr)
   end)
 
   it("that was taken from it ends with code 4 at once", function()
@@ -254,6 +277,24 @@ describe("a script with a leader election", function()
     assert.is_truthy(finish(start(source, { args = { "-n", "kube-system" } })):find("^kube%-system\n"))
     assert.is_truthy(finish(start('print(election({ namespace = "kube-public" }):namespace()) kube.sleep(0)'))
       :find("^kube%-public\n"))
+  end)
+
+  it("shows in metrics and probes whether it leads", function()
+    local proc = start([[
+      local leader = election()
+      leader:wait()
+      print("leading")
+      kube.sleep(60)
+    ]], { args = scrape.args })
+    proc:wait_line("^leading")
+    local seen = scrape.of(proc)
+    local _, text = seen:get("/metrics")
+    assert.is_truthy(text:find('\nleader_election_master_status{name="web"} 1\n', 1, true), text)
+    local status, body = seen:get("/healthz?verbose")
+    assert.are.equal(200, status)
+    assert.is_truthy(body:find("[+]leader-election ok", 1, true), body)
+    proc:kill("sigterm")
+    finish(proc)
   end)
 
   it("is not needed: without one everything is as if it led", function()

@@ -86,7 +86,7 @@ describe("an election", function()
         local began = C.mw_clock_boot()
         local e = lead()
         local took = tonumber(C.mw_clock_boot() - began) / 1e9
-        assert.is_true(took >= 1 and took < 2, "it took " .. took)
+        assert.is_true(took >= 1 and took < 4, "it took " .. took)
         assert.are.same({ "me", 3 }, { spec().holderIdentity, spec().leaseTransitions })
         assert.are_not.equal(time, spec().acquireTime)
         assert.are.same({ "other", "me" }, e.leaders)
@@ -127,10 +127,13 @@ describe("an election", function()
         r:wait_requests(n)
         times[n] = tonumber(C.mw_clock_now()) / 1e9
       end
+      local least = math.huge
       for n = 2, 8 do
         local gap = times[n] - times[n - 1]
-        assert.is_true(gap > 0.09 and gap < 0.3, "a gap of " .. gap)
+        assert.is_true(gap > 0.09, "a gap of " .. gap)
+        least = math.min(least, gap)
       end
+      assert.is_true(least < 0.3, "no gap is below " .. least)
     end)
 
     it("only once among many", function()
@@ -238,7 +241,7 @@ describe("an election", function()
       local began = C.mw_clock_now()
       r:wait_requests(n + 2)
       local took = tonumber(C.mw_clock_now() - began) / 1e9
-      assert.is_true(took > 1.4 and took < 2, "the first took " .. took) -- half the deadline
+      assert.is_true(took > 1.4 and took < 2.5, "the first took " .. took) -- half the deadline
       assert.is_true(e:is_leading())
       r:pump(function() return not e:is_leading() end)
       assert.is_nil(e.lost)
@@ -319,7 +322,7 @@ describe("an election", function()
       local began = C.mw_clock_now()
       r:stop(e)
       local took = tonumber(C.mw_clock_now() - began) / 1e9
-      assert.is_true(took > 0.9 and took < 1.6, "it took " .. took)
+      assert.is_true(took > 0.9 and took < 4, "it took " .. took)
     end)
 
     it("only when it is configured to, and only by the leader", function()
