@@ -53,12 +53,29 @@ local wait = task.awaiting("writing events", function(signal, seconds)
   return signal:wait(seconds, "writing events")
 end)
 
+local family -- moonwatch_events_total, of all recorders
+
+local SERIES_MAX = 1000
+
 ---@class kube.Recorder
 local Recorder = {}
 Recorder.__index = Recorder
 Recorder.__metatable = false
 
 function Recorder.__tostring(self) return ("recorder %s"):format(self._who.component) end
+
+-- Counts what became of an event, for stats() and for /metrics.
+function Recorder:_count(result)
+  self._stats[result] = self._stats[result] + 1
+  local counter = self._series[result]
+  if not counter then
+    family = family or assert(core.metric.new("counter", "moonwatch_events_total",
+      "Events of recorders, by what became of them.", { "recorder", "result" }, {}, SERIES_MAX))
+    counter = family:series { self._who.component, result }
+    self._series[result] = counter
+  end
+  counter:add(1)
+end
 
 -- Writing --------------------------------------------------------------------------------------------
 
@@ -68,8 +85,7 @@ local FAILURES = {
 }
 
 function Recorder:_note(what, event, err)
-  local name = what:gsub(" ", "_")
-  self._stats[name] = self._stats[name] + 1
+  self:_count((what:gsub(" ", "_")))
   local line = FAILURES[what]
   if not line then return end
   log.write(line[1], line[2], { recorder = self._who.component, event = core.codec.object_key(event),
@@ -107,7 +123,7 @@ function Recorder:_write(io, entry)
   local event, patch = entry.event, entry.patch
   if not entry.correlated then event, patch = self._correlator:correlate(event) end
   if event then return writer.write(io, event, patch) end
-  self._stats.merged = self._stats.merged + 1
+  self:_count("merged")
 end
 
 -- The task that writes until nothing waits. What goes wrong with one event is no reason to forget the others,
@@ -131,7 +147,7 @@ end
 function Recorder:_waiting() return self._last - self._first + 1 end
 
 function Recorder:_drop()
-  self._stats.dropped = self._stats.dropped + 1
+  self:_count("dropped")
   if self._dropping then return end
   self._dropping = true
   log.write("warn", ("events are dropped: %d wait to be written already"):format(QUEUE_MAX),
@@ -171,7 +187,7 @@ local function check_text(what, name, value)
 end
 
 local function refuse(self, message, note)
-  self._stats.invalid = self._stats.invalid + 1
+  self:_count("invalid")
   log.write("error", message, { recorder = self._who.component, reason = note.reason, at = errors.place() })
 end
 
@@ -185,7 +201,7 @@ local function record(self, note, obj)
     return refuse(self, "an event needs an object with apiVersion, kind and metadata.name", note)
   end
   note.now = tools.now()
-  self._stats.recorded = self._stats.recorded + 1
+  self:_count("recorded")
   self:_watch_series()
   self:_push { event = self._api.make(note, self._who, self._name(note.reference.name, note.now)) }
 end
@@ -277,6 +293,7 @@ function M.recorder(opts)
     _who = { component = opts.name, host = opts.host }, _api = api, _client = opts.client, _name = name,
     _correlator = api.correlator.new { now = tools.now, name = name },
     _queue = {}, _first = 1, _last = 0, _writing = false, _dropping = false, _watches = false,
+    _series = {},
     _stats = { recorded = 0, written = 0, merged = 0, superfluous = 0, refused = 0, given_up = 0, dropped = 0,
       invalid = 0 },
   }, Recorder)

@@ -3,6 +3,7 @@
 local cleanup = require "spec.support.cleanup"
 local rig = require "spec.support.script_rig"
 local run = require "spec.support.run"
+local scrape = require "spec.support.scrape"
 local script_server = require "spec.support.script_server"
 
 local prelude = [[
@@ -113,6 +114,21 @@ describe("a recorder", function()
       eventually(function() return r:stats().written == 1201 - stats.dropped end)
     ]]
     assert.equal(1, count(result.stderr, "events are dropped: 1000 wait to be written already"), result.stderr)
+  end)
+
+  it("counts on /metrics what became of events", function()
+    local proc = run.start_script(prelude .. [[
+      sandbox.fault { verb = "create", resource = "events", status = 403, reason = "Forbidden", message = "no" }
+      local r = kube.recorder { name = "web" }
+      for i = 1, 3 do r:normal(object("a" .. i), "Started", "m") end
+      kube.sleep(1000)
+    ]], { args = { "--sandbox", unpack(scrape.args) } })
+    cleanup.later(function() proc:kill("sigkill") end)
+    local seen = scrape.of(proc)
+    seen:wait_value(2, "moonwatch_events_total", { recorder = "web", result = "written" })
+    seen:wait_value(1, "moonwatch_events_total", { recorder = "web", result = "refused" })
+    seen:wait_value(3, "moonwatch_events_total", { recorder = "web", result = "recorded" })
+    rig.stop(proc)
   end)
 
   it("is not held up by another whose events cannot be written", function() -- row 100
