@@ -5,7 +5,7 @@
 #include <lua.h>
 
 #include "bind/codec.h"
-#include "bind/objtable.h"
+#include "bind/objtable_internal.h"
 #include "bind/util.h"
 #include "script/embedded.h"
 
@@ -71,6 +71,7 @@ void mw_bind_open(struct lua_State *L) {
   mw_bind_preload(L, "kube._core", load_core);
   mw_codec_open(L);
   mw_objtable_open(L);
+  mw_objtable_sample(L);
   // Now, while all of Lua is there: the bindings may need what scripts do not get.
   lua_getglobal(L, "require");
   lua_pushliteral(L, "kube._core");

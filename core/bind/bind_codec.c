@@ -277,6 +277,14 @@ static int codec_mutation_detector(lua_State *L) {
   return 0;
 }
 
+// on_mutations(fn): fn(findings) is called when a task that changed cached objects has ended.
+static int codec_on_mutations(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  mw_objtable_set_slot(L, MW_OBJTABLE_REPORT);
+  return 0;
+}
+
 // mutations(): what was changed in cached objects since the last call.
 static int codec_mutations(lua_State *L) {
   mw_objtable_mutations(L);
@@ -299,6 +307,7 @@ void mw_bind_codec(lua_State *L) {
       {"is_cached", codec_is_cached},
       {"mutation_detector", codec_mutation_detector},
       {"mutations", codec_mutations},
+      {"on_mutations", codec_on_mutations},
       {NULL, NULL},
   };
   lua_newtable(L);

@@ -443,15 +443,6 @@ static void push_new(lua_State *L, struct mw_object *o, struct objtable *state) 
   push_lazy(L, lua_gettop(L), ROOT);
 }
 
-// Remembers the root table on top for the mutation detector.
-static void watch(lua_State *L) {
-  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
-  lua_pushvalue(L, -2);
-  lua_pushboolean(L, 1);
-  lua_rawset(L, -3);
-  lua_pop(L, 1);
-}
-
 void mw_objtable_push(lua_State *L, struct mw_object *o) {
   luaL_checkstack(L, 12, NULL);
   struct objtable *state = state_of(L);
@@ -467,7 +458,7 @@ void mw_objtable_push(lua_State *L, struct mw_object *o) {
     lua_rawset(L, -4);
   }
   lua_remove(L, -2);
-  if (state->detecting) watch(L);
+  if (state->detecting) mw_objtable_watch(L);
 }
 
 struct mw_unpacker *mw_objtable_unpacker(lua_State *L) {
@@ -476,7 +467,21 @@ struct mw_unpacker *mw_objtable_unpacker(lua_State *L) {
   return state->lent;
 }
 
-void mw_objtable_detect(lua_State *L, bool on) { state_of(L)->detecting = on; }
+bool *mw_objtable_gate(lua_State *L) { return &state_of(L)->detecting; }
+
+void mw_objtable_forget(lua_State *L, int idx) {
+  struct mw_object *o = mw_objtable_object(L, idx);
+  idx = mw_absindex(L, idx);
+  mw_objtable_slot(L, MW_OBJTABLE_MEMO);
+  lua_pushlightuserdata(L, o);
+  lua_rawget(L, -2);  // [memo, table or nil]
+  if (lua_rawequal(L, -1, idx)) {
+    lua_pushlightuserdata(L, o);
+    lua_pushnil(L);
+    lua_rawset(L, -4);
+  }
+  lua_pop(L, 2);
+}
 
 // A new table into slot `slot` of the environment on top; mode is that of __mode or NULL.
 static void add_table(lua_State *L, int slot, const char *mode) {
@@ -528,6 +533,7 @@ void mw_objtable_open(lua_State *L) {
   add_table(L, MW_OBJTABLE_WATCHED, NULL);
   add_table(L, MW_OBJTABLE_AGED, "k");
   add_table(L, MW_OBJTABLE_PARTIAL, "k");
+  add_table(L, MW_OBJTABLE_SPOILT, "k");
   push_finalizer(L, box_gc);
   lua_rawseti(L, -2, MW_OBJTABLE_BOX);
   for (int part = 0; part <= SECTIONS; part++) state->lazy_mt[part] = add_lazy(L, part);

@@ -1,29 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mutation detector: cached objects are read-only by contract, and this tells who broke it.
-// Every root table handed out is compared with a fresh decode of its object.
+// Root tables that a task was given are compared with a fresh decode of their objects when it ends.
+// That costs as much as the task's own reads did, so only some tasks are looked at unless
+// MOONWATCH_MUTATION_DETECTOR asks for all; then tables are looked at again as long as they live.
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "bind/codec.h"
 #include "bind/codec_internal.h"
 #include "bind/objtable_internal.h"
 #include "cache/object.h"
+#include "script/call.h"
+#include "script/sched.h"
 
-enum { FINDINGS_MAX = 100, PATH_SIZE = 512 };
+enum { FINDINGS_MAX = 100, PATH_SIZE = 512, SAMPLE_EVERY = 100, SAMPLE_TABLES = 256 };
 
 struct search {
   lua_State *L;
   struct mw_slice key;  // of the object
   int findings;         // stack index of the result
+  int record;           // stack index of the record that the table is in
   int count;
   char path[PATH_SIZE];
 };
 
 static void report(struct search *s) {
+  static const char *const known[] = {"task", "trigger", "function"};
+  lua_State *L = s->L;
   if (s->count == FINDINGS_MAX) return;
-  lua_pushlstring(s->L, s->key.p, s->key.n);
-  lua_pushfstring(s->L, "%s: %s", lua_tostring(s->L, -1), s->path[0] != '\0' ? s->path : ".");
-  lua_rawseti(s->L, s->findings, ++s->count);
-  lua_pop(s->L, 1);
+  lua_createtable(L, 0, 5);  // [finding]
+  lua_pushlstring(L, s->key.p, s->key.n);
+  lua_setfield(L, -2, "key");
+  lua_pushstring(L, s->path[0] != '\0' ? s->path : ".");
+  lua_setfield(L, -2, "path");
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    lua_getfield(L, s->record, known[i]);
+    lua_setfield(L, -2, known[i]);
+  }
+  lua_rawseti(L, s->findings, ++s->count);
 }
 
 // Adds the key at idx to the path, which ended at `at`; returns where it ends now. A path that is
@@ -105,35 +121,183 @@ static void check(struct search *s, int idx) {
   lua_pop(L, 1);
 }
 
-// Checks the tables in the set at `from`; those without findings go into the set at `to`.
-static void check_all(struct search *s, int from, int to) {
+// Checks the table at idx; false when it was changed. Several tasks may have been given the same
+// table: it is reported once.
+static bool is_clean(struct search *s, int idx) {
   lua_State *L = s->L;
-  for (lua_pushnil(L); lua_next(L, from); lua_pop(L, 1)) {  // [table, true]
-    int table = lua_gettop(L) - 1;
-    int before = s->count;
-    check(s, table);
-    if (s->count > before) continue;
-    lua_pushvalue(L, table);
+  int before = s->count;
+  mw_objtable_slot(L, MW_OBJTABLE_SPOILT);
+  lua_pushvalue(L, idx);
+  lua_rawget(L, -2);  // [spoilt, true or nil]
+  bool known = lua_toboolean(L, -1);
+  if (!known) check(s, idx);
+  bool clean = s->count == before;
+  if (!clean) {
+    mw_objtable_forget(L, idx);
+    lua_pushvalue(L, idx);
     lua_pushboolean(L, 1);
-    lua_rawset(L, to);
+    lua_rawset(L, -4);
+  }
+  lua_pop(L, 2);
+  return clean && !known;
+}
+
+// Checks the tables in the record and takes them out of it; with `aged`, not 0, those that are
+// clean go there.
+static void check_record(struct search *s, int record, int aged) {
+  lua_State *L = s->L;
+  s->record = record;
+  for (lua_pushnil(L); lua_next(L, record); lua_pop(L, 1)) {  // [table, true]
+    int table = lua_gettop(L) - 1;
+    if (!lua_istable(L, table)) continue;
+    if (is_clean(s, table) && aged != 0) {
+      lua_pushvalue(L, table);
+      lua_pushvalue(L, record);
+      lua_rawset(L, aged);
+    }
+    lua_pushvalue(L, table);
+    lua_pushnil(L);
+    lua_rawset(L, record);
+  }
+  lua_pushinteger(L, 0);
+  lua_setfield(L, record, "n");
+}
+
+// Checks the tables that were looked at before: those of the record `only`, or all when it is 0.
+static void check_aged(struct search *s, int aged, int only) {
+  lua_State *L = s->L;
+  for (lua_pushnil(L); lua_next(L, aged); lua_pop(L, 1)) {  // [table, record]
+    int table = lua_gettop(L) - 1;
+    s->record = table + 1;
+    if (only != 0 && !lua_rawequal(L, s->record, only)) continue;
+    if (is_clean(s, table)) continue;
+    lua_pushvalue(L, table);
+    lua_pushnil(L);
+    lua_rawset(L, aged);
   }
 }
 
 void mw_objtable_mutations(lua_State *L) {
-  luaL_checkstack(L, 12, NULL);
-  struct search s = {.L = L};
+  luaL_checkstack(L, 16, NULL);
   lua_newtable(L);
-  s.findings = lua_gettop(L);
+  struct search s = {.L = L, .findings = lua_gettop(L)};
   mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
-  mw_objtable_slot(L, MW_OBJTABLE_AGED);
-  lua_newtable(L);  // [findings, watched, aged, still clean]
-  int clean = lua_gettop(L);
-  lua_getmetatable(L, clean - 1);
-  lua_setmetatable(L, clean);
-  check_all(&s, clean - 2, clean);
-  check_all(&s, clean - 1, clean);
-  mw_objtable_set_slot(L, MW_OBJTABLE_AGED);
-  lua_newtable(L);
-  mw_objtable_set_slot(L, MW_OBJTABLE_WATCHED);
+  mw_objtable_slot(L, MW_OBJTABLE_AGED);  // [findings, watched, aged]
+  int aged = lua_gettop(L);
+  check_aged(&s, aged, 0);
+  for (lua_pushnil(L); lua_next(L, aged - 1); lua_pop(L, 1)) {
+    if (lua_istable(L, -1)) check_record(&s, lua_gettop(L), aged);
+  }
   lua_settop(L, s.findings);
+}
+
+// Pushes a record for the task, which may be NULL.
+static void new_record(lua_State *L, const struct mw_task *t) {
+  lua_createtable(L, 0, 8);
+  if (t == NULL) return;
+  struct mw_task_about about = mw_task_about(t);
+  const char *fields[][2] = {
+      {"task", about.name}, {"trigger", about.trigger}, {"function", about.function}};
+  for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+    lua_pushstring(L, fields[i][1]);  // nil for NULL
+    lua_setfield(L, -2, fields[i][0]);
+  }
+}
+
+// Whether everything is to be looked at; decides how many tables of one task are held for that.
+static bool is_thorough(lua_State *L) {
+  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
+  lua_getfield(L, -1, "thorough");
+  bool thorough = lua_toboolean(L, -1);
+  lua_pop(L, 2);
+  return thorough;
+}
+
+static bool is_full(lua_State *L, int record) {
+  lua_getfield(L, record, "n");
+  bool full = lua_tointeger(L, -1) >= SAMPLE_TABLES;
+  lua_pop(L, 1);
+  return full && !is_thorough(L);
+}
+
+void mw_objtable_watch(lua_State *L) {
+  luaL_checkstack(L, 12, NULL);
+  struct mw_sched *sched = mw_sched_of(L);
+  struct mw_task *t = sched != NULL ? mw_task_current(sched) : NULL;
+  int table = lua_gettop(L);
+  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
+  lua_pushlightuserdata(L, t);
+  lua_rawget(L, -2);  // [watched, record or nil]
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    new_record(L, t);
+    lua_pushlightuserdata(L, t);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, -4);
+  }
+  int record = lua_gettop(L);
+  lua_pushvalue(L, table);
+  lua_rawget(L, record);
+  if (lua_isnil(L, -1) && !is_full(L, record)) {
+    lua_pushvalue(L, table);
+    lua_pushboolean(L, 1);
+    lua_rawset(L, record);
+    lua_getfield(L, record, "n");
+    lua_pushinteger(L, lua_tointeger(L, -1) + 1);
+    lua_setfield(L, record, "n");
+  }
+  lua_settop(L, table);
+}
+
+void mw_objtable_detect(lua_State *L, bool on) {
+  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
+  lua_pushboolean(L, on);
+  lua_setfield(L, -2, "thorough");
+  lua_pop(L, 1);
+  *mw_objtable_gate(L) = on;
+}
+
+// [task]: looks at what the task was given, and forgets that.
+static int look_at_task(lua_State *L) {
+  struct search s = {.L = L};
+  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
+  lua_pushvalue(L, 1);
+  lua_rawget(L, 2);  // [task, watched, record]
+  if (lua_isnil(L, 3)) return 0;
+  lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  lua_rawset(L, 2);
+  lua_newtable(L);
+  s.findings = 4;
+  mw_objtable_slot(L, MW_OBJTABLE_AGED);
+  bool thorough = is_thorough(L);
+  if (thorough) check_aged(&s, 5, 3);
+  check_record(&s, 3, thorough ? 5 : 0);
+  mw_objtable_slot(L, MW_OBJTABLE_REPORT);
+  if (s.count == 0 || lua_isnil(L, -1)) return 0;
+  lua_pushvalue(L, s.findings);
+  lua_call(L, 1, 0);
+  return 0;
+}
+
+static void on_task_ended(struct mw_task *t, struct lua_State *L) {
+  struct mw_err err;
+  lua_checkstack(L, 4);
+  lua_pushcfunction(L, look_at_task);
+  lua_pushlightuserdata(L, t);
+  if (mw_script_call(L, 1, 0, &err) < 0) {
+    mw_log(MW_LOG_ERROR, "the mutation detector failed", MW_STR("error", err.message));
+  }
+}
+
+void mw_objtable_sample(lua_State *L) {
+  struct mw_sched *sched = mw_sched_of(L);
+  const char *setting = getenv("MOONWATCH_MUTATION_DETECTOR");
+  if (setting == NULL || *setting == '\0') setting = NULL;
+  if (sched == NULL || (setting != NULL && strcmp(setting, "0") == 0)) return;
+  if (setting != NULL) mw_objtable_detect(L, true);
+  mw_sched_sample(sched, &(struct mw_sampling){.every = setting != NULL ? 1 : SAMPLE_EVERY,
+                                               .gate = mw_objtable_gate(L),
+                                               .ended = on_task_ended});
+  *mw_objtable_gate(L) = false;  // until a sample runs
 }

@@ -13,8 +13,10 @@ enum mw_objtable_slot {
   MW_OBJTABLE_MEMO = 1,   // object -> root table; weak values
   MW_OBJTABLE_COMPLETED,  // completed root table -> its box; weak keys
   MW_OBJTABLE_BOX,        // the boxes' metatable
-  MW_OBJTABLE_WATCHED,    // set of root tables: handed out since the last look for mutations
-  MW_OBJTABLE_AGED,       // the same, looked at before; weak keys
+  MW_OBJTABLE_WATCHED,    // task -> its record, for the mutation detector
+  MW_OBJTABLE_AGED,       // root table, looked at before -> the record it was in; weak keys
+  MW_OBJTABLE_SPOILT,     // set of root tables that were reported; weak keys
+  MW_OBJTABLE_REPORT,     // the function that gets the findings
   MW_OBJTABLE_PARTIAL,    // set of copies of partial objects; weak keys
   MW_OBJTABLE_LAZY,       // the lazy metatables: of roots, then of sections by number
 };
@@ -43,8 +45,20 @@ bool mw_objtable_is_lazy(lua_State *L, int idx);
 // Replaces pairs, next ... of this state.
 void mw_objtable_wrap(lua_State *L);
 
-// The mutation detector, off by default: notes every root table that is pushed.
+// The mutation detector (objtable_detect.c). A record has the root tables that one task was given
+// as its keys, and what is known of the task: n, task, trigger, function.
+//
+// On: every table that is pushed is noted, whichever task runs.
 void mw_objtable_detect(lua_State *L, bool on);
-// Pushes an array of "key: path", one for each place where a table differs from its object. Each
-// table is reported once.
+// The flag that says whether tables are noted now; it lives as long as the state.
+bool *mw_objtable_gate(lua_State *L);
+// Notes the root table on top for the task that runs.
+void mw_objtable_watch(lua_State *L);
+// Takes the table at idx, which was changed, out of the memo: the next read makes a fresh one.
+void mw_objtable_forget(lua_State *L, int idx);
+// Pushes an array of { key =, path =, task =, trigger =, function = }, one for each place where a
+// table differs from its object. Each table is reported once.
 void mw_objtable_mutations(lua_State *L);
+// Looks at the tables of tasks when they end: of all, or of one in 100, as the environment has it
+// (MOONWATCH_MUTATION_DETECTOR). Findings go to the function in MW_OBJTABLE_REPORT.
+void mw_objtable_sample(lua_State *L);

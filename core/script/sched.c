@@ -116,6 +116,7 @@ void mw_task_finish(struct mw_task *t) {
   struct mw_sched *s = t->sched;
   struct mw_task_failure failure;
   bool failed = t->failed;
+  if (t->sampled) s->sampling.ended(t, s->L);
   if (failed) mw_report_push(t, &failure);  // while its parents are known
   unlink_task(t);
   if (t->end != NULL) t->end(t->ctx, t->thread.co, failed ? &failure : NULL);
@@ -127,14 +128,23 @@ void mw_task_finish(struct mw_task *t) {
   mw_luaref_drop(s->L, &t->carried_report);
   mw_free(t->trigger);
   mw_free(t->origin);
+  mw_free(t->function);
   mw_live_add(MW_LIVE_TASK, -1);
   mw_free(t);
+}
+
+static bool set_gate(struct mw_sched *s, bool open) {
+  if (s->sampling.gate == NULL) return false;
+  bool before = *s->sampling.gate;
+  *s->sampling.gate = open;
+  return before;
 }
 
 // False when the task ended, and is gone.
 static bool run(struct mw_task *t, int nargs) {
   struct mw_sched *s = t->sched;
   struct mw_task *outer = s->current;
+  bool gate = set_gate(s, t->sampled);
   t->state = MW_TASK_RUNNING;
   s->current = t;
   s->depth++;
@@ -152,6 +162,7 @@ static bool run(struct mw_task *t, int nargs) {
   mw_watchdog_leave(s->watchdog);
   s->depth--;
   s->current = outer;
+  set_gate(s, gate);
   return suspended || mw_scope_conclude(t);
 }
 
@@ -206,6 +217,7 @@ struct mw_task *mw_task_start_in(struct mw_task *parent, char *origin, struct lu
   struct mw_sched *s = mw_sched_of(from);
   struct mw_task *t = new_task(s, options, parent);
   t->origin = origin;
+  mw_sample_begin(t, from, nargs);
   lua_checkstack(t->thread.co, nargs + 1);
   lua_xmove(from, t->thread.co, nargs + 1);
   if (s->depth < START_DEPTH_MAX) return run(t, nargs) ? t : NULL;

@@ -134,6 +134,24 @@ void mw_sched_on_idle(struct mw_sched *s, mw_loop_cb idle, void *ctx);
 // No task, and no call of idle under way.
 bool mw_sched_is_quiet(const struct mw_sched *s);
 
+// Some tasks are looked at more closely.
+struct mw_sampling {
+  unsigned every;  // one task in so many is a sample, 0: none
+  bool *gate;      // true while a sample runs
+  // Called when the function of a sample and its children are over, whatever became of it, before
+  // its end callback. From C: it enters Lua by mw_script_call only.
+  void (*ended)(struct mw_task *t, struct lua_State *L);
+};
+void mw_sched_sample(struct mw_sched *s, const struct mw_sampling *sampling);
+
+// What is known of a task, for log lines. Borrowed; trigger and function may be NULL.
+struct mw_task_about {
+  const char *name;
+  const char *trigger;   // its own, or that of the nearest task it belongs to
+  const char *function;  // of a sample: where the script defines it, "script.lua:12-20"
+};
+struct mw_task_about mw_task_about(const struct mw_task *t);
+
 // What kube._env needs to relay awaits through a script's coroutines. `blocked` is the depth of the
 // outermost resume that stands on a frame that cannot yield, 0 when every one can.
 struct mw_nesting {

@@ -45,6 +45,7 @@ struct mw_task {
   bool joining;     // MW_TASK_WAITING for a child: a stop does not wake it, for the child ends soon
   bool shielded;    // a stop from outside reaches it only after a while
   bool drains;      // see mw_task_options
+  bool sampled;
   unsigned draining;       // how many of its tree drain, itself included
   int nargs;               // MW_TASK_QUEUED
   struct mw_task *joiner;  // the parent, when it is joining this one
@@ -61,6 +62,7 @@ struct mw_task {
   mw_task_end_cb end;
   void *ctx;
   char *trigger, *origin;        // NULL: none
+  char *function;                // of a sample
   struct mw_deferred *deferred;  // what runs when it ends: the last first
   uint64_t deferred_until;       // nanoseconds: the deadline of all of them, 0 before the first
   struct mw_unseen *unseen;      // failures of children, in their order
@@ -85,6 +87,8 @@ struct mw_sched {
   void *idle_ctx;
   bool idle_posted;
   bool closing;  // mw_sched_drain was called
+  struct mw_sampling sampling;
+  unsigned unsampled;  // tasks since the last sample
   mw_loop_cb drained;
   void *drained_ctx;
 };
@@ -115,6 +119,10 @@ void mw_scope_look_at_clock(struct mw_task *t);
 void mw_scope_push_stop(struct mw_task *t, struct lua_State *L);
 void mw_scope_open(struct mw_sched *s);
 void mw_scope_close(struct mw_sched *s);
+
+// sample.c
+// t is about to be started with nargs arguments and, below them, its function on top of from.
+void mw_sample_begin(struct mw_task *t, struct lua_State *from, int nargs);
 
 // drain.c
 // t, which drains, was started or has ended: by is 1 or -1.

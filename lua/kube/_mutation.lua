@@ -1,21 +1,22 @@
--- MOONWATCH_MUTATION_DETECTOR=1: cached objects are read-only by contract, and this tells who broke
--- it. Every second each table that was handed out is compared with the object behind it; a changed
--- one is logged, once. It decodes everything that was read once more, so it is for debugging.
+-- Cached objects are read-only by contract, and this tells who broke it. When a task ends, the tables that it was
+-- given are compared with the objects behind them: of one task in a hundred, or of every task with
+-- MOONWATCH_MUTATION_DETECTOR=1, which then looks once a second, too, at what is still in use; 0 turns it off.
+-- What was changed is logged, once, and the next read decodes the object anew.
 local core = require "kube._core"
 
 local PERIOD = 1
 
-local function report()
-  for _, finding in ipairs(core.codec.mutations()) do
-    local key, path = finding:match("^(%S*): (.*)$")
-    core.log.write("error", "a cached object was changed; use kube.copy() to get one of your own",
-      { key = key, path = path })
+local function report(findings)
+  for _, finding in ipairs(findings) do
+    core.log.write("error", "a cached object was changed; use kube.copy() to get one of your own", finding)
   end
 end
 
+core.codec.on_mutations(report)
+
 local setting = os.getenv("MOONWATCH_MUTATION_DETECTOR")
 if setting and setting ~= "" and setting ~= "0" then
-  core.codec.mutation_detector(true)
-  core.task.every(PERIOD, report)
-  core.task.on_stop(report)
+  local function look() report(core.codec.mutations()) end
+  core.task.every(PERIOD, look)
+  core.task.on_stop(look)
 end

@@ -7,7 +7,8 @@ local function count(text, pattern)
   return n
 end
 
-local changed = '"level":"error","msg":"a cached object was changed[^"]*","key":"%s","path":"%s"'
+local changed = '"level":"error","msg":"a cached object was changed[^"]*","function":"[^"]*script.lua","key":"%s",'
+  .. '"path":"%s","task":"main"'
 
 describe("the mutation detector", function()
   cleanup.install()
@@ -39,6 +40,47 @@ describe("the mutation detector", function()
     local _, log = rig.run(rig.pods { a = {}, b = {} }, (source:gsub("SECONDS", "0")),
       { env = { MOONWATCH_MUTATION_DETECTOR = "1" } })
     assert.are.equal(2, count(log, "a cached object was changed"), log)
+  end)
+
+  -- Reads `default/a` in a task that changes it, and again after that.
+  local spoiling = [[
+    local task = require "kube._task"
+    local stop = kube.stop_channel()
+    local factory = kube.shared_informer_factory {}
+    local lister = factory:core():v1():pods():lister()
+    factory:start(stop)
+    factory:wait_for_cache_sync()
+    local function reconcile(key)
+      local pod = lister:get(key)
+      kube.sleep(0)
+      pod.spec.nodeName = "spoilt"
+      return pod
+    end
+    local spoilt = 0
+    for _ = 1, TIMES do
+      local _, pod = task.run({ name = "worker", trigger = "controller web, key default/a" }, reconcile, "default/a")
+      if lister:get("default/a") == pod then spoilt = spoilt + 1 end
+      pod.spec.nodeName = nil -- for the runs that nobody looked at
+    end
+    print(spoilt)
+    stop:close()
+  ]]
+
+  it("names the task, its trigger and its function, and the next read is fresh", function() -- row 78
+    local out, log = rig.run(rig.pods { a = {} }, (spoiling:gsub("TIMES", "3")),
+      { env = { MOONWATCH_MUTATION_DETECTOR = "1" } })
+    assert.are.equal("0\n", out)
+    assert.are.equal(3, count(log, "a cached object was changed"), log)
+    assert.are.equal(3, count(log, '"function":"[^"]*script.lua:%d+%-%d+","key":"default/a","path":"spec.nodeName",'
+      .. '"task":"worker","trigger":"controller web, key default/a"'), log)
+  end)
+
+  it("looks at one task in a hundred by itself", function()
+    local out, log = rig.run(rig.pods { a = {} }, (spoiling:gsub("TIMES", "450")),
+      { env = { MOONWATCH_MUTATION_DETECTOR = false } })
+    local found = count(log, "a cached object was changed")
+    assert.is_true(found >= 4 and found <= 5, log)
+    assert.are.equal(450 - found, tonumber(out))
   end)
 
   it("is off unless it is asked for", function()

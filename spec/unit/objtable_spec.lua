@@ -476,10 +476,16 @@ describe("object table", function()
       codec.mutations()
     end)
 
+    local function mutations()
+      local list = {}
+      for i, finding in ipairs(codec.mutations()) do list[i] = finding.key .. ": " .. finding.path end
+      return list
+    end
+
     it("finds nothing when objects are only read", function()
       local o = pod()
       touch(o.spec.nodeName, keys(o.metadata))
-      assert.are.same({}, codec.mutations())
+      assert.are.same({}, mutations())
     end)
 
     it("names the object and the place of each change", function() -- row 78
@@ -490,7 +496,7 @@ describe("object table", function()
       o.metadata.finalizers[1] = "f"
       o.status.big = codec.int64 "9223372036854775806"
       o.data = "gone"
-      local found = codec.mutations()
+      local found = mutations()
       table.sort(found)
       assert.are.same({
         "prod/web: data",
@@ -504,17 +510,17 @@ describe("object table", function()
 
     it("reports a table once, and keeps an eye on clean ones as long as they live", function()
       local o = pod()
-      assert.are.same({}, codec.mutations())
+      assert.are.same({}, mutations())
       o.kind = "Other"
-      assert.are.same({ "prod/web: kind" }, codec.mutations())
-      assert.are.same({}, codec.mutations())
+      assert.are.same({ "prod/web: kind" }, mutations())
+      assert.are.same({}, mutations())
     end)
 
     it("finds a change in an object that nobody holds any more", function()
       pod().spec.replicas = 5
       collectgarbage()
       collectgarbage()
-      assert.are.same({ "prod/web: spec.replicas" }, codec.mutations())
+      assert.are.same({ "prod/web: spec.replicas" }, mutations())
     end)
   end)
 end)
