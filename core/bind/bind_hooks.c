@@ -104,7 +104,7 @@ static int index_values(void *ctx, struct mw_object *o, struct mw_values *out, s
   lua_State *L = k->L;
   mw_luaref_push(L, k->fn);
   mw_objtable_push(L, o);
-  int rc = mw_script_call(L, 1, 1, err);
+  int rc = mw_script_call_as(L, "an index function", 1, 1, err);
   if (rc < 0) return rc;
   rc = read_values(L, out, err);
   lua_pop(L, 1);
@@ -231,7 +231,7 @@ static int transform(void *ctx, struct mw_object *in, struct mw_object **out, st
     lua_pop(L, 1);
     return rc;
   }
-  rc = mw_script_call(L, 1, 1, err);
+  rc = mw_script_call_as(L, "a transform", 1, 1, err);
   if (rc < 0) return rc;
   if (lua_isnil(L, -1)) {
     rc = 1;
@@ -275,7 +275,7 @@ static void on_watch_error(void *ctx, enum mw_error_place place, const struct mw
   lua_setfield(L, -2, "place");
   lua_pushstring(L, again);
   lua_setfield(L, -2, "again");
-  if (mw_script_call(L, 1, 0, &err) < 0) {
+  if (mw_script_call_as(L, "a watch error handler", 1, 0, &err) < 0) {
     mw_log(MW_LOG_ERROR, "watch error handler failed", MW_STR("error", err.message));
   }
 }

@@ -188,7 +188,7 @@ static bool passes(void *ctx, struct mw_object *o) {
   struct mw_err err;
   mw_luaref_push(L, r->filter);
   mw_objtable_push(L, o);
-  if (mw_script_call(L, 1, 1, &err) < 0) {
+  if (mw_script_call_as(L, "a filter", 1, 1, &err) < 0) {
     if (count_error(r)) {
       mw_log(MW_LOG_ERROR, "filter failed", MW_STR("handler", r->name),
              MW_SLC("key", mw_object_key(o)), MW_STR("error", err.message),

@@ -56,16 +56,23 @@ static int explain(lua_State *L) {
 }
 
 int mw_script_call(struct lua_State *L, int nargs, int nresults, struct mw_err *err) {
+  return mw_script_call_as(L, NULL, nargs, nresults, err);
+}
+
+int mw_script_call_as(struct lua_State *L, const char *as, int nargs, int nresults,
+                      struct mw_err *err) {
   int base = lua_gettop(L) - nargs;
   if (!lua_checkstack(L, 8)) {
     lua_settop(L, base - 1);
     return mw_err_set(err, MW_ELIMIT, "the Lua stack is full");
   }
   struct mw_watchdog *w = mw_watchdog_of(L);
-  struct mw_nesting before = mw_sched_nesting(L);
+  struct mw_nesting before = mw_sched_nesting(L), inside = before;
+  inside.place = as;
+  mw_sched_set_nesting(L, inside);
   lua_pushcfunction(L, explain);
   lua_insert(L, base);
-  mw_watchdog_enter(w, "callback");
+  mw_watchdog_enter(w, as != NULL ? as : "callback");
   int rc = lua_pcall(L, nargs, nresults, base);
   mw_watchdog_leave(w);
   mw_sched_set_nesting(L, before);

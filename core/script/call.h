@@ -12,6 +12,9 @@ struct lua_State;
 // pushed and err (MW_ESCRIPT) holds the message with its traceback, cut to fit. An attempt to await
 // inside is such an error.
 int mw_script_call(struct lua_State *L, int nargs, int nresults, struct mw_err *err);
+// The same; `as`, such as "an index function", says in messages what the function is.
+int mw_script_call_as(struct lua_State *L, const char *as, int nargs, int nresults,
+                      struct mw_err *err);
 
 // The message of the error value at idx as text: strings as they are, tables by __tostring.
 // Borrowed from the stack slot it pushes; never NULL. Pushes exactly one value.

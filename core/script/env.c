@@ -35,6 +35,22 @@ static int owns_stack(lua_State *L) {
   return 1;
 }
 
+// enter_handler(): until leave_handler(what it returned) nothing can await.
+static int enter_handler(lua_State *L) {
+  struct mw_nesting n = mw_sched_nesting(L);
+  lua_pushlightuserdata(L, (void *)n.place);
+  n.place = "an xpcall message handler";
+  mw_sched_set_nesting(L, n);
+  return 1;
+}
+
+static int leave_handler(lua_State *L) {
+  struct mw_nesting n = mw_sched_nesting(L);
+  n.place = lua_touserdata(L, 1);
+  mw_sched_set_nesting(L, n);
+  return 0;
+}
+
 static const struct mw_embedded *find(const char *module) {
   for (const struct mw_embedded *e = mw_embedded_lua; e->module != NULL; e++)
     if (strcmp(e->module, module) == 0) return e;
@@ -42,12 +58,16 @@ static const struct mw_embedded *find(const char *module) {
 }
 
 void mw_env_restrict(struct lua_State *L, const char *path) {
-  static const luaL_Reg functions[] = {
-      {"nest", nest}, {"unnest", unnest}, {"owns_stack", owns_stack}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"nest", nest},
+                                       {"unnest", unnest},
+                                       {"owns_stack", owns_stack},
+                                       {"enter_handler", enter_handler},
+                                       {"leave_handler", leave_handler},
+                                       {NULL, NULL}};
   const struct mw_embedded *e = find("kube._env");
   if (e == NULL) luaL_error(L, "the module kube._env is not part of this build");
   if (luaL_loadbufferx(L, e->code, (size_t)(e->end - e->code), e->module, "b") != 0) lua_error(L);
-  lua_createtable(L, 0, 5);  // [chunk, host]
+  lua_createtable(L, 0, 7);  // [chunk, host]
   for (const luaL_Reg *f = functions; f->name != NULL; f++) {
     lua_pushcfunction(L, f->func);
     lua_setfield(L, -2, f->name);

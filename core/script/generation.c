@@ -284,7 +284,8 @@ static bool call_next(struct mw_generation *g, struct functions *f, size_t i, in
   struct mw_err err;
   mw_luaref_push(g->L, f->refs[i]);
   mw_luaref_drop(g->L, &f->refs[i]);
-  if (mw_script_call(g->L, 0, nresults, &err) == 0) return true;
+  if (mw_script_call_as(g->L, "a function for the end of the script", 0, nresults, &err) == 0)
+    return true;
   mw_log(MW_LOG_ERROR, "a function for the end of the script failed", MW_STR("error", err.message));
   return false;
 }

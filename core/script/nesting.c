@@ -16,7 +16,7 @@ static struct mw_nesting *nesting(lua_State *L) {
 
 struct mw_nesting mw_sched_nesting(struct lua_State *L) {
   struct mw_nesting *n = nesting(L);
-  return n != NULL ? *n : (struct mw_nesting){0, 0};
+  return n != NULL ? *n : (struct mw_nesting){0};
 }
 
 void mw_sched_set_nesting(struct lua_State *L, struct mw_nesting value) {

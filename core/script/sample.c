@@ -44,8 +44,6 @@ void mw_sample_begin(struct mw_task *t, struct lua_State *from, int nargs) {
 }
 
 struct mw_task_about mw_task_about(const struct mw_task *t) {
-  struct mw_task_about about = {.name = t->name, .function = t->function};
-  while (t != NULL && t->trigger == NULL) t = t->parent;
-  if (t != NULL) about.trigger = t->trigger;
-  return about;
+  return (struct mw_task_about){
+      .name = t->name, .trigger = mw_task_trigger(t), .function = t->function};
 }

@@ -242,28 +242,48 @@ const char *mw_task_trigger(const struct mw_task *t) {
   return t != NULL ? t->trigger : NULL;
 }
 
-// What stands between this frame and its resume, by the name under which it was called.
-static const char *obstacle(lua_State *L) {
-  static const char *const known[][2] = {
-      {"sort", "a table.sort comparator"},
-      {"gsub", "a string.gsub callback"},
-      {"require", "a required file"},
-  };
-  lua_Debug ar;
-  for (int level = 1; level < FRAMES_SEARCHED && lua_getstack(L, level, &ar); level++) {
-    lua_getinfo(L, "Sn", &ar);
-    if (*ar.what != 'C' || ar.name == NULL) continue;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-      if (strcmp(ar.name, known[i][0]) == 0) return known[i][1];
+// Whether the function on top of L, which it pops, is that of a library.
+static bool is_library_function(lua_State *L, const char *library, const char *name) {
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(L, -1, library);
+  bool same = false;
+  if (lua_istable(L, -1)) {
+    lua_pushstring(L, name);
+    lua_rawget(L, -2);
+    same = lua_rawequal(L, -1, -4);
+    lua_pop(L, 1);
   }
-  return "a table.sort comparator, a string.gsub callback, an index function, a transform or a "
-         "required file";
+  lua_pop(L, 3);
+  return same;
+}
+
+// What stands between this frame and its resume.
+static const char *obstacle(lua_State *L) {
+  static const char *const known[][3] = {
+      {"table", "sort", "a table.sort comparator"},
+      {"string", "gsub", "a string.gsub callback"},
+      {"string", "format", "a __tostring that string.format calls"},
+      {"_G", "require", "a required file"},
+      {"table", "foreach", "a table.foreach callback"},
+  };
+  const char *place = mw_sched_nesting(L).place;
+  if (place != NULL) return place;
+  lua_Debug ar;
+  luaL_checkstack(L, 6, "awaiting");
+  for (int level = 1; level < FRAMES_SEARCHED && lua_getstack(L, level, &ar); level++) {
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+      lua_getinfo(L, "f", &ar);
+      if (is_library_function(L, known[i][0], known[i][1])) return known[i][2];
+    }
+  }
+  return "a table.sort comparator, a string.gsub callback, a metamethod that a library calls, an "
+         "index function, a transform or a required file";
 }
 
 struct mw_task *mw_task_check(struct lua_State *L, const char *what) {
   struct mw_sched *s = mw_sched_of(L);
   struct mw_task *t = s != NULL ? s->current : NULL;
-  if (t == NULL || t->nesting.blocked > 0 || !lua_isyieldable(L)) {
+  if (t == NULL || t->nesting.blocked > 0 || t->nesting.place != NULL || !lua_isyieldable(L)) {
     mw_script_where(L);
     const char *where = lua_tostring(L, -1);
     luaL_error(L, "%s awaits and cannot be used inside %s%s%s%s; do the awaiting first", what,

@@ -153,10 +153,12 @@ struct mw_task_about {
 struct mw_task_about mw_task_about(const struct mw_task *t);
 
 // What kube._env needs to relay awaits through a script's coroutines. `blocked` is the depth of the
-// outermost resume that stands on a frame that cannot yield, 0 when every one can.
+// outermost resume that stands on a frame that cannot yield, 0 when every one can. `place` is set
+// where nothing can await and says what that is: "an index function".
 struct mw_nesting {
   int depth;
   int blocked;
+  const char *place;
 };
 struct mw_nesting mw_sched_nesting(struct lua_State *L);
 void mw_sched_set_nesting(struct lua_State *L, struct mw_nesting n);

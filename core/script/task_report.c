@@ -62,8 +62,8 @@ static void push_origin(const struct mw_task *t, lua_State *L) {
     lua_concat(L, 2);
   }
   if (last->origin != NULL) append(L, "started at ", last->origin, "", NULL);
-  while (t != NULL && t->trigger == NULL) t = t->parent;
-  if (t != NULL) append(L, "trigger: ", t->trigger, "", NULL);
+  const char *trigger = mw_task_trigger(t);
+  if (trigger != NULL) append(L, "trigger: ", trigger, "", NULL);
 }
 
 void mw_report_push(struct mw_task *t, struct mw_task_failure *out) {

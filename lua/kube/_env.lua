@@ -68,6 +68,20 @@ local relayed = {
   end,
 }
 
+-- An error inside of a message handler would call it again, until the stack is full; and nothing can await in it.
+local xpcall, pcall = xpcall, pcall
+local enter_handler, leave_handler = host.enter_handler, host.leave_handler
+
+local function guarded_xpcall(f, handler, ...)
+  if type(handler) ~= "function" then return xpcall(f, handler, ...) end
+  return xpcall(f, function(err)
+    local before = enter_handler()
+    local _, result = pcall(handler, err)
+    leave_handler(before)
+    return result
+  end, ...)
+end
+
 -- Source code comes as text only, from the script's own directory.
 local directory = host.path:match("^(.*/)") or ""
 
@@ -111,6 +125,7 @@ local allowed_collect = { count = true, collect = true, step = true }
 
 local replaced = {
   coroutine = relayed,
+  xpcall = guarded_xpcall,
   debug = { traceback = traceback },
   os = { time = os.time, date = os.date, clock = os.clock, getenv = os.getenv,
          difftime = os.difftime },

@@ -1,6 +1,8 @@
 -- Tasks, awaiting and the environment of scripts, seen from the outside: small scripts in the real
 -- binary, with the leak check on.
+local cleanup = require "spec.support.cleanup"
 local outcome = require "spec.support.outcome"
+local rig = require "spec.support.script_rig"
 local run = require "spec.support.run"
 
 local fails, prints = outcome.fails, outcome.prints
@@ -129,6 +131,8 @@ describe("a task", function()
 end)
 
 describe("an await", function()
+  cleanup.install()
+
   it("is possible inside pcall, metamethods and iterators", function()
     prints("true\t3\n9\n1\n2\n", [[
       print(pcall(function() kube.sleep(0) return 3 end))
@@ -199,6 +203,56 @@ describe("an await", function()
   it("in a required file says so", function()
     fails("kube%.sleep%(%) awaits and cannot be used inside a required file %([^\n]*lib%.lua:2%)",
       [[require "lib"]], { files = { ["lib.lua"] = "local a = 1\nkube.sleep(0)\n" } })
+  end)
+
+  it("says what it is inside of, however that was called", function()
+    prints("ok\n", [[
+      kube.sleep(0)
+      local function awaits() kube.sleep(0) return "x" end
+      local shown = setmetatable({}, { __tostring = awaits })
+      local function refused(place, fn, ...)
+        local ok, err = pcall(fn, ...)
+        local wanted = "kube.sleep() awaits and cannot be used inside " .. place .. " ("
+        assert(not ok and err:find(wanted, 1, true), wanted .. "\n" .. tostring(err))
+      end
+      refused("a table.sort comparator", table.sort, { 2, 1 }, awaits)
+      refused("a string.gsub callback", string.gsub, "x", "x", awaits)
+      refused("a __tostring that string.format calls", string.format, "%s", shown)
+      refused("a table.foreach callback", table.foreach, { 1 }, awaits)
+      print("ok")
+    ]])
+  end)
+
+  it("in the message handler of xpcall says so, once, and xpcall returns it", function()
+    prints("false\ttrue\nfalse\thandled: boom\nfalse\tin the handler\nslept\ttrue\t1\n", [[
+      kube.sleep(0)
+      local ok, err = xpcall(function() error("boom") end, function() kube.sleep(0) end)
+      print(ok, err:find("kube.sleep() awaits and cannot be used inside an xpcall message handler (", 1, true) ~= nil)
+      print(xpcall(function() error("boom", 0) end, function(e) return "handled: " .. e end))
+      print(xpcall(function() error("boom") end, function() error("in the handler", 0) end))
+      print("slept", xpcall(function(n) kube.sleep(0) return n end, print, 1))
+    ]])
+  end)
+
+  it("in an index function, a transform or a filter says so", function()
+    local _, err = rig.run(rig.pods { a = {} }, [[
+        local stop = kube.stop_channel()
+        local function informer(options)
+          return kube.shared_informer_factory(options):core():v1():pods():informer()
+        end
+        local indexed, filtered, transformed = informer {}, informer {},
+          informer { transform = function(pod) kube.sleep(0) return pod end }
+        indexed:add_indexers { x = function() kube.sleep(0) return {} end }
+        filtered:add_event_handler { filter = function() kube.sleep(0) return true end, on_add = print }
+        for _, each in ipairs { indexed, filtered, transformed } do
+          kube.background("run", function() each:run(stop) end)
+        end
+        kube.sleep(0.3)
+        stop:close()
+      ]])
+    for _, place in ipairs { "an index function", "a transform", "a filter" } do
+      assert.is_truthy(err:find("kube.sleep() awaits and cannot be used inside " .. place, 1, true), err)
+    end
   end)
 
   it("ends the load phase wherever the main part first awaits", function()
