@@ -6,9 +6,11 @@
 //   task.wait(handle)      awaits the end of any task, or a stop of the caller
 //   task.outcome(handle)   true, results... | false, err, report
 //
-// A handle is kept alive while its task runs. What became of the task is in the environment of the
-// userdata: the results by number and their count as n, or the error, its report, and the part of
-// that which is about the task alone.
+// A handle is kept alive while its task runs. What became of the task is in a table of its own: the
+// results by number and their count as n, or the error, its report, and the part of that which is
+// about the task alone. Those tables are found by handle in one with weak keys and not in the
+// environments of the userdata: a finalizer would bring such a table back for a moment, with cached
+// objects in it whose own finalizers have run.
 #include "bind/task_handle.h"
 
 #include <lauxlib.h>
@@ -55,7 +57,28 @@ static int handle_gc(lua_State *L) {
   return 0;
 }
 
-// [values...] -> []: makes them the environment of the handle.
+static const char outcomes_key = 0;  // its address is the key in the registry
+
+// Pops the table on top: it is what became of the handle's task.
+static void keep(struct handle *h, lua_State *L) {
+  lua_pushlightuserdata(L, (void *)&outcomes_key);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  mw_luaref_push(L, h->self);
+  lua_pushvalue(L, -3);
+  lua_rawset(L, -3);  // [outcome, outcomes]
+  lua_pop(L, 2);
+}
+
+// Pushes that table of the handle at idx 1.
+static void push_outcome(lua_State *L) {
+  lua_pushlightuserdata(L, (void *)&outcomes_key);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  lua_pushvalue(L, 1);
+  lua_rawget(L, -2);
+  lua_remove(L, -2);
+}
+
+// [values...] -> []
 static void keep_results(struct handle *h, lua_State *L) {
   int n = lua_gettop(L);
   lua_createtable(L, n, 1);
@@ -63,24 +86,19 @@ static void keep_results(struct handle *h, lua_State *L) {
   lua_pushinteger(L, n);
   lua_setfield(L, 1, "n");
   for (int i = n; i > 0; i--) lua_rawseti(L, 1, i);
-  mw_luaref_push(L, h->self);
-  lua_insert(L, 1);
-  lua_setfenv(L, 1);
-  lua_settop(L, 0);
+  keep(h, L);
 }
 
 // [..., error] -> [..., error].
 static void keep_failure(struct handle *h, lua_State *L, const char *report, size_t own) {
-  mw_luaref_push(L, h->self);
-  lua_createtable(L, AT_OWN, 0);  // [error, handle, environment]
-  lua_pushvalue(L, -3);
+  lua_createtable(L, AT_OWN, 0);  // [error, outcome]
+  lua_pushvalue(L, -2);
   lua_rawseti(L, -2, AT_ERROR);
   lua_pushstring(L, report);
   lua_rawseti(L, -2, AT_REPORT);
   lua_pushlstring(L, report, own);
   lua_rawseti(L, -2, AT_OWN);
-  lua_setfenv(L, -2);
-  lua_pop(L, 1);
+  keep(h, L);
 }
 
 static void log_failure(const struct handle *h, const char *report) {
@@ -305,7 +323,7 @@ static struct handle *check_ended(lua_State *L) {
 static int task_outcome(lua_State *L) {
   struct handle *h = check_ended(L);
   lua_settop(L, 1);
-  lua_getfenv(L, 1);  // [handle, environment]
+  push_outcome(L);  // [handle, outcome]
   lua_pushboolean(L, !h->failed);
   if (h->failed) {
     lua_rawgeti(L, 2, AT_ERROR);
@@ -325,9 +343,9 @@ static int task_raise(lua_State *L) {
   struct handle *h = check_ended(L);
   if (!h->failed) return 0;
   lua_settop(L, 1);
-  lua_getfenv(L, 1);
+  push_outcome(L);
   lua_rawgeti(L, 2, AT_OWN);
-  lua_rawgeti(L, 2, AT_ERROR);  // [handle, environment, own, error]
+  lua_rawgeti(L, 2, AT_ERROR);  // [handle, outcome, own, error]
   struct mw_task *t = mw_task_current(mw_sched_of(L));
   if (t != NULL) mw_task_carry(t, L, lua_tostring(L, 3));
   return lua_error(L);
@@ -364,6 +382,13 @@ void mw_bind_task_handles(struct lua_State *L) {
                                        {"at_end", task_at_end}, {"outcome", task_outcome},
                                        {"raise", task_raise},   {NULL, NULL}};
   luaL_register(L, NULL, functions);
+  lua_pushlightuserdata(L, (void *)&outcomes_key);
+  lua_newtable(L);
+  lua_createtable(L, 0, 1);
+  lua_pushliteral(L, "k");
+  lua_setfield(L, -2, "__mode");
+  lua_setmetatable(L, -2);
+  lua_rawset(L, LUA_REGISTRYINDEX);
   mw_bind_new_type(L, TYPE, methods, handle_gc);
   luaL_getmetatable(L, TYPE);
   lua_pushcfunction(L, handle_tostring);

@@ -1,5 +1,7 @@
 -- Tasks that belong to tasks: kube.spawn, all, any, all_settled, timeout, shield, defer, yield.
+local cleanup = require "spec.support.cleanup"
 local outcome = require "spec.support.outcome"
+local rig = require "spec.support.script_rig"
 local fails, prints = outcome.fails, outcome.prints
 
 local function has(text, wanted) assert.is_truthy(text:find(wanted, 1, true), wanted .. "\nnot in:\n" .. text) end
@@ -121,6 +123,31 @@ describe("kube.spawn", function()
     fails("call it with a colon: task:wait", "local t = kube.spawn(print) t.wait()")
     fails("task has no 'await'", "kube.spawn(print):await()")
     fails("call it with a dot: kube%.spawn", "kube:spawn(print)")
+  end)
+end)
+
+describe("a result", function()
+  cleanup.install()
+
+  it("that is a cached object outlives the task it came from", function()
+    local out = rig.run(rig.pods { a = {} }, [[
+      local factory = kube.shared_informer_factory()
+      local lister = factory:core():v1():pods():lister()
+      local stop = kube.stop_channel()
+      factory:start(stop)
+      factory:wait_for_cache_sync()
+      local function read() return kube.spawn(lister.get, lister, "default/a"):wait() end
+      local names = 0
+      for _ = 1, 50 do
+        read()
+        collectgarbage("step", 200)
+        if read().metadata.name == "a" then names = names + 1 end
+        collectgarbage()
+      end
+      print(names)
+      stop:close()
+    ]])
+    assert.are.equal("50\n", out)
   end)
 end)
 
