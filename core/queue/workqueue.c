@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "queue/delay_queue.h"
 #include "queue/key_table.h"
+#include "queue/queue_metrics.h"
 
 enum {
   KEYS_MAX = 10000000,
@@ -50,7 +51,8 @@ struct list {
 struct level {
   int priority;
   struct list list;
-  size_t depth;  // READY, held ones included
+  size_t depth;             // READY, held ones included
+  struct mw_series *shown;  // the same, in the metrics; NULL: without a name
 };
 
 struct mw_workqueue_user {
@@ -90,7 +92,11 @@ struct mw_workqueue {
   char *reasons[MW_WORKQUEUE_REASONS];
   unsigned reason_count;
   uint64_t adds, retries, taken;
+  struct mw_queue_metrics metrics;
+  struct mw_timer *gauge_timer;  // while anything is held, and the queue has a name
 };
+
+static const double gauge_seconds = 0.5;
 
 static void dispatch_soon(struct mw_workqueue *q);
 
@@ -136,6 +142,7 @@ struct mw_workqueue *mw_workqueue_new(struct mw_loop *loop, const char *name,
   mw_rate_limiter_init(&q->limiter, &config->limits, q->clock());
   mw_key_table_init(&q->keys, offsetof(struct entry, key));
   mw_delay_queue_init(&q->delays);
+  mw_queue_metrics_init(&q->metrics, name);
   q->users.prev = q->users.next = &q->users;
   q->waiters.prev = q->waiters.next = &q->waiters;
   mw_live_add(MW_LIVE_QUEUE, 1);
@@ -147,17 +154,31 @@ struct mw_workqueue *mw_workqueue_ref(struct mw_workqueue *q) {
   return q;
 }
 
+static void count_depth(struct level *l, int delta) {
+  l->depth += (size_t)delta;
+  mw_queue_metrics_add(l->shown, delta);
+}
+
+// The next queue of the same name shows what it has; what this one still had goes.
+static void level_free(struct level *l) {
+  mw_queue_metrics_add(l->shown, -(double)l->depth);
+  mw_series_unref(l->shown);
+  mw_free(l);
+}
+
 void mw_workqueue_unref(struct mw_workqueue *q) {
   if (--q->refs > 0) return;
   assert(q->users.next == &q->users && q->waiters.next == &q->waiters);
   mw_timer_cancel(&q->timer);
+  mw_timer_cancel(&q->gauge_timer);
   struct mw_key_node *n;
   while ((n = mw_key_table_pop(&q->keys)) != NULL) mw_free(n);
   mw_key_table_deinit(&q->keys);
   mw_delay_queue_deinit(&q->delays);
-  for (size_t i = 0; i < q->level_count; i++) mw_free(q->levels[i]);
+  for (size_t i = 0; i < q->level_count; i++) level_free(q->levels[i]);
   mw_free(q->levels);
   for (unsigned i = 0; i < MW_WORKQUEUE_REASONS; i++) mw_free(q->reasons[i]);
+  mw_queue_metrics_deinit(&q->metrics);
   mw_free(q->name);
   mw_free(q);
   mw_live_add(MW_LIVE_QUEUE, -1);
@@ -198,6 +219,7 @@ static struct level *level_of(struct mw_workqueue *q, int priority) {
   for (size_t i = q->level_count++; i > at; i--) q->levels[i] = q->levels[i - 1];
   q->levels[at] = mw_xcalloc(1, sizeof *q->levels[at]);
   q->levels[at]->priority = priority;
+  q->levels[at]->shown = mw_queue_metrics_depth(q->name, priority);
   return q->levels[at];
 }
 
@@ -211,9 +233,10 @@ static void line_up(struct mw_workqueue *q, struct entry *e) {
 static void make_ready(struct mw_workqueue *q, struct entry *e, uint64_t now) {
   e->state = READY;
   e->delay.at = now;
-  level_of(q, e->node.priority)->depth++;
+  count_depth(level_of(q, e->node.priority), 1);
   q->depth++;
   q->adds++;
+  mw_queue_metrics_add(q->metrics.adds, 1);
   if (e->user == NULL) line_up(q, e);
 }
 
@@ -221,8 +244,8 @@ static void raise_priority(struct mw_workqueue *q, struct entry *e, int16_t prio
   if (priority <= e->node.priority) return;
   if (e->state == READY) {
     struct level *from = level_of(q, e->node.priority);
-    from->depth--;
-    level_of(q, priority)->depth++;
+    count_depth(from, -1);
+    count_depth(level_of(q, priority), 1);
     if (e->user == NULL) {
       list_del(&from->list, e);
       list_push(&level_of(q, priority)->list, e);
@@ -296,8 +319,10 @@ static void arm(struct mw_workqueue *q, uint64_t now) {
   if (q->timer != NULL && q->timer_at <= first->at) return;
   mw_timer_cancel(&q->timer);
   q->timer_at = first->at;
-  q->timer =
-      mw_timer_start(q->loop, first->at > now ? (double)(first->at - now) * 1e-9 : 0, on_time, q);
+  // What is due already comes in the next turns of the loop: libuv runs timers of no time in this
+  // one.
+  double seconds = first->at > now ? (double)(first->at - now) * 1e-9 : 0.001;
+  q->timer = mw_timer_start(q->loop, seconds, on_time, q);
 }
 
 // Adding
@@ -341,6 +366,11 @@ static double delay_of(struct mw_workqueue *q, struct entry *e, const struct mw_
   return delay == 0 || limited < delay ? limited : delay;
 }
 
+static void count_retry(struct mw_workqueue *q) {
+  q->retries++;
+  mw_queue_metrics_add(q->metrics.retries, 1);
+}
+
 static int16_t held_to_range(int priority) {
   if (priority > MW_WORKQUEUE_PRIORITY_MAX) return MW_WORKQUEUE_PRIORITY_MAX;
   if (priority < -MW_WORKQUEUE_PRIORITY_MAX) return -MW_WORKQUEUE_PRIORITY_MAX;
@@ -359,7 +389,7 @@ int mw_workqueue_add(struct mw_workqueue *q, struct mw_slice key,
   uint64_t now = q->clock();
   double delay = delay_of(q, e, how, now);
   uint64_t at = now + (delay < 1e9 ? (uint64_t)(delay * 1e9) : (uint64_t)1e18);
-  if (delay > 0) q->retries++;
+  if (delay > 0) count_retry(q);
   e->reasons |= how->reasons;
   int16_t priority = held_to_range(how->priority);
   if (e->state == IDLE) {
@@ -444,6 +474,42 @@ static void tell_if_drained(struct mw_workqueue *q) {
     if (u->changed != NULL) u->changed(u->ctx);
 }
 
+static double unfinished(const struct mw_workqueue *q, uint64_t now) {
+  return (double)(q->held * now - q->started_sum) * 1e-9;
+}
+
+static double longest_running(const struct mw_workqueue *q, uint64_t now) {
+  uint64_t oldest = now;
+  for (struct mw_workqueue_user *u = q->users.next; u != &q->users; u = u->next)
+    if (u->held.first != NULL && u->held.first->started < oldest) oldest = u->held.first->started;
+  return (double)(now - oldest) * 1e-9;
+}
+
+static void set_gauges(struct mw_workqueue *q, uint64_t now) {
+  mw_queue_metrics_set(q->metrics.unfinished, unfinished(q, now));
+  mw_queue_metrics_set(q->metrics.longest, longest_running(q, now));
+}
+
+// These two grow by themselves, and are read on another thread.
+static void on_gauge_time(void *arg) {
+  struct mw_workqueue *q = arg;
+  q->gauge_timer = NULL;
+  set_gauges(q, q->clock());
+  if (q->held > 0) q->gauge_timer = mw_timer_start(q->loop, gauge_seconds, on_gauge_time, q);
+}
+
+static void hold(struct mw_workqueue_user *u, struct entry *e, uint64_t now) {
+  struct mw_workqueue *q = u->q;
+  e->state = IDLE;
+  e->user = u;
+  e->started = now;
+  list_push(&u->held, e);
+  q->held++;
+  q->started_sum += now;
+  if (q->name != NULL && q->gauge_timer == NULL)
+    q->gauge_timer = mw_timer_start(q->loop, gauge_seconds, on_gauge_time, q);
+}
+
 bool mw_workqueue_take(struct mw_workqueue_user *u, struct mw_workqueue_item *out) {
   struct mw_workqueue *q = u->q;
   uint64_t now = q->clock();
@@ -452,7 +518,7 @@ bool mw_workqueue_take(struct mw_workqueue_user *u, struct mw_workqueue_item *ou
   struct level *l = next_level(q);
   struct entry *e = l->list.first;
   list_del(&l->list, e);
-  l->depth--;
+  count_depth(l, -1);
   q->depth--;
   q->available--;
   q->taken++;
@@ -461,21 +527,20 @@ bool mw_workqueue_take(struct mw_workqueue_user *u, struct mw_workqueue_item *ou
                                     .reasons = e->reasons,
                                     .waited = (double)(now - e->delay.at) * 1e-9,
                                     .requeues = e->failures};
-  e->state = IDLE;
+  mw_queue_metrics_observe(q->metrics.queue_duration, out->waited);
   e->reasons = 0;
-  e->user = u;
-  e->started = now;
-  list_push(&u->held, e);
-  q->held++;
-  q->started_sum += now;
+  hold(u, e, now);
   return true;
 }
 
 static void release(struct mw_workqueue *q, struct entry *e) {
+  uint64_t now = q->clock();
+  mw_queue_metrics_observe(q->metrics.work_duration, (double)(now - e->started) * 1e-9);
   list_del(&e->user->held, e);
   e->user = NULL;
   q->held--;
   q->started_sum -= e->started;
+  if (q->held == 0) set_gauges(q, now);
   if (e->state == READY) line_up(q, e);
 }
 
@@ -531,7 +596,7 @@ static void dispatch(void *arg) {
   q->posted = false;
   struct mw_workqueue_waiter *w;
   struct mw_workqueue_item item;
-  while (mw_clock_now() < end) {
+  do {  // at least one, however slow the machine is
     if ((w = next_to_end(q)) != NULL) {
       waiter_del(w);
       w->cb(w, NULL);
@@ -541,7 +606,7 @@ static void dispatch(void *arg) {
     } else {
       break;
     }
-  }
+  } while (mw_clock_now() < end);
   if (wants_dispatch(q)) dispatch_soon(q);
   mw_workqueue_unref(q);
 }
@@ -601,13 +666,6 @@ bool mw_workqueue_is_forgotten(const struct mw_workqueue *q) {
   return q->users.next == &q->users && (q->shut || q->keys.count == 0);
 }
 
-static double longest_running(const struct mw_workqueue *q, uint64_t now) {
-  uint64_t oldest = now;
-  for (struct mw_workqueue_user *u = q->users.next; u != &q->users; u = u->next)
-    if (u->held.first != NULL && u->held.first->started < oldest) oldest = u->held.first->started;
-  return (double)(now - oldest) * 1e-9;
-}
-
 void mw_workqueue_stats(struct mw_workqueue *q, struct mw_workqueue_stats *out) {
   uint64_t now = q->clock();
   ripen(q, now, UINT32_MAX);
@@ -623,7 +681,7 @@ void mw_workqueue_stats(struct mw_workqueue *q, struct mw_workqueue_stats *out) 
       .adds = q->adds,
       .retries = q->retries,
       .taken = q->taken,
-      .unfinished = (double)(q->held * now - q->started_sum) * 1e-9,
+      .unfinished = unfinished(q, now),
       .longest = longest_running(q, now),
   };
 }

@@ -227,6 +227,16 @@ describe("a work queue", function()
       assert.are.equal("now k2 k5 k4 k1 k3", rig:drain())
     end)
 
+    it("keeps that order also where thousands are due at once", function()
+      local wanted = {}
+      for i = 1, 3000 do
+        wanted[3001 - i] = "k" .. i
+        rig:add("k" .. i, { after = 4000 - i })
+      end
+      rig:pass(4000)
+      assert.are.equal(table.concat(wanted, " "), rig:drain())
+    end)
+
     it("lets a key wait that is handed out, and hands it out when both are over", function()
       rig:add("a")
       rig:take()
