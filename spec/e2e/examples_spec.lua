@@ -80,6 +80,21 @@ describe("the example", function()
     rig.stop(proc)
   end)
 
+  it("nodes looks at a node once for all that happened to it", function()
+    local server = rig.objects { pod("a", 1, "n1", "Running"), pod("b", 2, "n2", "Running"),
+      pod("c", 3, "n1", "Running") }
+    local proc = start("nodes", server)
+    proc:wait_line("^n1\t2\ta pod came$")
+    proc:wait_line("^n2\t1\ta pod came$")
+    server:send("ADDED", object("v1", "Pod", "d", 101, { more = ',"spec":{}' }))
+    server:send("MODIFIED", pod("d", 102, "n2", "Running"))
+    proc:wait_line("^n2\t2\ta pod was placed$")
+    server:send("DELETED", pod("a", 103, "n1", "Running"))
+    proc:wait_line("^n1\t1\ta pod went$")
+    rig.stop(proc)
+    assert.are.equal(4, select(2, proc.stdout:gsub("\n", "")), proc.stdout)
+  end)
+
   it("shelves draws a node when a pod comes, begins to leave, or is gone", function()
     local leaving = { metadata = ',"deletionTimestamp":"2026-01-02T03:04:05Z"',
       more = ',"spec":{"nodeName":"n1"},"status":{}' }
