@@ -1,0 +1,65 @@
+# Reads the "name value" files of scripts/bench controllers, takes medians and prints the table. Exits 1
+# when a target is missed.
+
+FNR == 1 { n = split(FILENAME, part, "/"); file = part[n] }
+{ values[file, $1] = values[file, $1] " " $2 }
+
+function median(file, name,    v, n, i, j, t) {
+  n = split(values[file, name], v, " ")
+  for (i = 2; i <= n; i++) {
+    t = v[i] + 0
+    for (j = i - 1; j > 0 && v[j] + 0 > t; j--) v[j + 1] = v[j]
+    v[j + 1] = t
+  }
+  return n > 0 ? v[int((n + 1) / 2)] + 0 : 0
+}
+
+# A row; limit "" means no target, else value must not be above it.
+function row(label, value, unit, base, limit,    verdict, ratio) {
+  ratio = base != "" && base > 0 ? sprintf("%.2f", value / base) : "-"
+  if (limit != "") {
+    verdict = sprintf("<= %-7s %s", limit, value <= limit ? "ok" : "MISSED")
+    if (value > limit) missed++
+  }
+  printf "  %-36s %10.3f %-6s %10s %7s  %s\n", label, value, unit, base == "" ? "-" : sprintf("%.3f", base), ratio, \
+    verdict
+}
+
+function head(title) {
+  printf "\n%-38s %10s %-6s %10s %7s  %-12s\n", title, "CPU", "", "floor", "ratio", "target"
+}
+
+# Floor: setting a field of a Lua table by the same key.
+function queue(count,    f, floor) {
+  f = "queue-" count
+  floor = median(f, "floor_us")
+  head("a work queue of " count " keys")
+  row("add", median(f, "add_us"), "us", floor, 5)
+  row("add of a queued key", median(f, "again_us"), "us", floor, 5)
+  row("get and done", median(f, "cycle_us"), "us", floor, 10)
+  row("add after a while", median(f, "delay_us"), "us", floor, 5)
+  row("add now of a delayed key", median(f, "advance_us"), "us", floor, 5)
+  row("bytes a key, as counted", median(f, "bytes"), "B", "", 160)
+  row("bytes a key, resident", (median(f, "full.rss") - median(f, "empty.rss")) * 1024 / count, "B", "", 200)
+}
+
+# What a key costs must not grow with their number by more than caches explain: the floor's growth
+# beside it shows how much that is on this machine.
+function growth(name, label, small, large, limit) {
+  row(label, median("queue-" large, name) / median("queue-" small, name), "", \
+    median("queue-" large, "floor_us") / median("queue-" small, "floor_us"), limit)
+}
+
+END {
+  count = split(sizes, size, " ")
+  for (i = 1; i <= count; i++) queue(size[i])
+  for (i = 2; i <= count; i++) {
+    head(size[i] " keys against " size[1])
+    growth("add_us", "add", size[1], size[i], 3)
+    growth("cycle_us", "get and done", size[1], size[i], 3)
+    growth("delay_us", "add after a while", size[1], size[i], 3)
+    growth("bytes", "bytes a key", size[1], size[i], 1.1)
+  }
+  print (missed > 0 ? "\n" missed " targets missed" : "\nall targets met")
+  exit missed > 0
+}
