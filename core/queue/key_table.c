@@ -113,13 +113,12 @@ void mw_key_table_del(struct mw_key_table *t, struct mw_key_node *n) {
 }
 
 struct mw_key_node *mw_key_table_pop(struct mw_key_table *t) {
-  for (size_t b = t->buckets; b > 0; b--) {
-    struct mw_key_node **at = bucket_at(t, b - 1), *n = *at;
-    if (n == NULL) continue;
-    unlink_node(t, at);
-    return n;
-  }
-  return NULL;
+  if (t->count == 0) return NULL;
+  // Empty buckets go at once: the next call must not look at them again.
+  while (t->buckets > 1 && *bucket_at(t, t->buckets - 1) == NULL) shrink(t);
+  struct mw_key_node **at = bucket_at(t, t->buckets - 1), *n = *at;
+  unlink_node(t, at);
+  return n;
 }
 
 size_t mw_key_table_memory(const struct mw_key_table *t) {

@@ -521,6 +521,24 @@ describe("a work queue", function()
     end)
   end)
 
+  it("costs each key the same however many there are, also where it is let go of with all of them", function()
+    local config = queue_kit.config()
+    local function seconds(count)
+      local queue = C.mw_workqueue_new(rig.loop, nil, config)
+      local how = ffi.new("struct mw_workqueue_add")
+      local start = os.clock()
+      for i = 1, count do
+        how.after = i % 2 == 0 and count - i or 0
+        assert(C.mw_workqueue_add(queue, unit.slice("key " .. i), how) == 0)
+      end
+      C.mw_workqueue_unref(queue)
+      return os.clock() - start
+    end
+    seconds(1000)
+    local small, large = seconds(10000), seconds(100000)
+    assert(large < 25 * small, ("10,000 keys took %g s, 100,000 took %g s"):format(small, large))
+  end)
+
   describe("of a host", function()
     local queues
 
