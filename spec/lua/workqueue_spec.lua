@@ -1,5 +1,7 @@
 -- The work queue of scripts, in the real binary.
+local cleanup = require "spec.support.cleanup"
 local run = require "spec.support.run"
+local scrape = require "spec.support.scrape"
 
 -- refused(text, fn): fn fails on its own line with a message that has this text in it.
 local prelude = [[
@@ -26,6 +28,8 @@ local function prints(expected, source, options)
 end
 
 describe("kube.workqueue", function()
+  cleanup.install()
+
   it("hands out keys by priority, with what is known of them", function()
     prints("b\t7\thigh,again\t0\na\t0\t\t0\nc\t-1\tlow\t0\nnil\ttrue\n", [[
       kube.sleep(0)
@@ -159,6 +163,39 @@ describe("kube.workqueue", function()
       q:add("a")
       first:cancel()
     ]])
+  end)
+
+  it("loses no key to a wait that has its deadline", function()
+    prints("timeout\na\n", [[
+      local q = kube.workqueue()
+      kube.sleep(0)
+      local ok, err = pcall(kube.timeout, 0.01, function() return q:get() end)
+      assert(not ok)
+      print(err.code)
+      q:add("a")
+      print((kube.timeout(10, function() return q:get() end)))
+    ]])
+  end)
+
+  it("shows what it does at /metrics, while it is there", function()
+    local proc = run.start_script(prelude .. [[
+      local q = kube.workqueue { name = "jobs" }
+      q:add("a", { priority = 2 })
+      q:add("b", { priority = 2 })
+      q:add_after("c", 3600)
+      q:get()
+      kube.sleep(3600)
+    ]], { args = scrape.args })
+    local seen = scrape.of(proc)
+    seen:wait_value(1, "workqueue_depth", { name = "jobs", priority = "2" })
+    seen:wait_value(2, "workqueue_adds_total", { name = "jobs" })
+    seen:wait_value(1, "workqueue_retries_total", { name = "jobs" })
+    seen:wait_value(1, "workqueue_queue_duration_seconds_count", { name = "jobs" })
+    local function grows(v) return v > 0 end
+    seen:wait_value(grows, "workqueue_unfinished_work_seconds", { name = "jobs" })
+    seen:wait_value(grows, "workqueue_longest_running_processor_seconds", { name = "jobs" })
+    proc:kill("sigterm")
+    assert.are.equal(0, proc:wait_exit(15), proc.stderr)
   end)
 
   it("serves those who wait in the order of waiting", function()
