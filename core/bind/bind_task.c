@@ -21,12 +21,14 @@
 #define SIGNAL_TYPE "kube.signal"
 
 struct sleeper {
-  struct mw_task *task;
-  struct mw_timer *timer;
+  struct mw_task *task;    // NULL: cancelled, and the post that is under way frees it
+  struct mw_timer *timer;  // NULL: posted
 };
 
-static void sleeper_free(void *arg) {
+static void sleeper_cancel(void *arg) {
   struct sleeper *s = arg;
+  s->task = NULL;
+  if (s->timer == NULL) return;
   mw_timer_cancel(&s->timer);
   mw_free(s);
 }
@@ -34,8 +36,8 @@ static void sleeper_free(void *arg) {
 static void on_slept(void *arg) {
   struct sleeper *s = arg;
   struct mw_task *t = s->task;
-  s->timer = NULL;
-  sleeper_free(s);
+  mw_free(s);
+  if (t == NULL) return;
   lua_pushboolean(mw_task_stack(t), 1);
   mw_task_wake(t, 1);
 }
@@ -47,9 +49,15 @@ static int task_sleep(lua_State *L) {
   if (t == NULL) return 2;
   struct sleeper *s = mw_xcalloc(1, sizeof *s);
   s->task = t;
-  s->timer =
-      mw_timer_start(mw_host_loop(mw_generation_host(mw_generation_of(L))), seconds, on_slept, s);
-  return mw_task_await(L, t, sleeper_free, s);
+  struct mw_loop *loop = mw_host_loop(mw_generation_host(mw_generation_of(L)));
+  if (seconds > 0) {
+    s->timer = mw_timer_start(loop, seconds, on_slept, s);
+  } else {
+    // A timer of no time that is set by a timer runs before anything else: whoever gives way again
+    // and again would keep the loop from its sockets.
+    mw_loop_post(loop, on_slept, s);
+  }
+  return mw_task_await(L, t, sleeper_cancel, s);
 }
 
 static struct mw_signal **push_signal(lua_State *L) {

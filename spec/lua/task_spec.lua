@@ -16,6 +16,28 @@ describe("a task", function()
     ]])
   end)
 
+  it("that gives way again and again leaves the others their turns", function()
+    prints("woken\nended\n", [[
+      local stop, over = kube.stop_channel(), false
+      kube.background("waiter", function() stop:wait() print("woken") over = true end)
+      kube.sleep(0.001)
+      stop:close()
+      while not over do kube.sleep(0) end
+      print("ended")
+    ]])
+  end)
+
+  it("that is cancelled while it gives way ends so", function()
+    prints("false\tcancelled\n", [[
+      kube.sleep(0)
+      local task = kube.background("x", function()
+        local ok, err = pcall(kube.sleep, 0)
+        print(ok, err.code)
+      end)
+      task:cancel()
+    ]])
+  end)
+
   it("runs at once until its first await when the script is past its load phase", function()
     prints("before\nin task x\t1\nafter\nwoken\n", [[
       kube.sleep(0)
