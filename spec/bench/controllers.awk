@@ -29,7 +29,7 @@ function head(title) {
   printf "\n%-38s %10s %-6s %10s %7s  %-12s\n", title, "CPU", "", "floor", "ratio", "target"
 }
 
-# Floor: setting a field of a Lua table by the same key.
+# Floor: making the key and calling a function that does nothing with it.
 function queue(count,    f, floor) {
   f = "queue-" count
   floor = median(f, "floor_us")
@@ -40,14 +40,17 @@ function queue(count,    f, floor) {
   row("add after a while", median(f, "delay_us"), "us", floor, 5)
   row("add now of a delayed key", median(f, "advance_us"), "us", floor, 5)
   row("bytes a key, as counted", median(f, "bytes"), "B", "", 160)
-  row("bytes a key, resident", (median(f, "full.rss") - median(f, "empty.rss")) * 1024 / count, "B", "", 200)
+  # Of a small queue, the rest of the process weighs as much.
+  row("bytes a key, resident", (median(f, "full.rss") - median(f, "empty.rss")) * 1024 / count, "B", "", \
+    count >= 100000 ? 200 : "")
 }
 
-# What a key costs must not grow with their number by more than caches explain: the floor's growth
-# beside it shows how much that is on this machine.
+# What a key costs must not grow with their number by more than caches explain; a cost that did would
+# be a hundred times as high at a hundred times as many. The floor's growth beside it shows how steady
+# this machine is.
 function growth(name, label, small, large, limit) {
   row(label, median("queue-" large, name) / median("queue-" small, name), "", \
-    median("queue-" large, "floor_us") / median("queue-" small, "floor_us"), limit)
+    name == "bytes" ? "" : median("queue-" large, "floor_us") / median("queue-" small, "floor_us"), limit)
 }
 
 END {
@@ -55,9 +58,9 @@ END {
   for (i = 1; i <= count; i++) queue(size[i])
   for (i = 2; i <= count; i++) {
     head(size[i] " keys against " size[1])
-    growth("add_us", "add", size[1], size[i], 3)
-    growth("cycle_us", "get and done", size[1], size[i], 3)
-    growth("delay_us", "add after a while", size[1], size[i], 3)
+    growth("add_us", "add", size[1], size[i], 5)
+    growth("cycle_us", "get and done", size[1], size[i], 5)
+    growth("delay_us", "add after a while", size[1], size[i], 5)
     growth("bytes", "bytes a key", size[1], size[i], 1.1)
   }
   print (missed > 0 ? "\n" missed " targets missed" : "\nall targets met")
