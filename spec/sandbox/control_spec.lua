@@ -103,6 +103,41 @@ describe("the sandbox's control", function()
     assert.are.equal("reset", events.over)
   end)
 
+  it("sends the events of a slow watch one by one, each after its time", function()
+    control("POST", "clock", { freeze = 1000 })
+    control("POST", "faults", { verb = "watch", event_delay = 2 })
+    local events = box:watch(since_now())
+    for _, name in ipairs { "a", "b", "c" } do box:create(CM, { metadata = { name = name } }) end
+    box:settle()
+    assert.are.equal("", rig.summary(events))
+    for _, seen in ipairs { "ADDED a", "ADDED a, ADDED b", "ADDED a, ADDED b, ADDED c" } do
+      control("POST", "clock", { advance = 2 })
+      assert.are.equal(seen, rig.summary(events))
+    end
+  end)
+
+  it("keeps what waits for a slow watch out of its way: the watch is cut when history forgets it", function()
+    box = rig.new { history = 10 }
+    control("POST", "clock", { freeze = 1000 })
+    control("POST", "faults", { verb = "watch", event_delay = 60 })
+    local events = box:watch(since_now())
+    for i = 1, 30 do
+      box:create(CM, { metadata = { name = "a" .. i } })
+      box:settle()
+    end
+    assert.are.equal("reset", events.over)
+    assert.are.equal(0, #control("GET", "watches").items)
+  end)
+
+  it("tells a list by a status and a watch by an event that history is gone", function()
+    control("POST", "faults", { expired = true, count = 2 })
+    local code, document = box:get(CM)
+    assert.are.same({ 410, "Expired" }, { code, document.reason })
+    local events = box:watch(since_now())
+    assert.are.same({ "ERROR", 410, "finished" }, { events[1].type, events[1].object.code, events.over })
+    assert.are.equal(200, (box:get(CM)))
+  end)
+
   it("forgets history: watches and exact lists from the past are told 410", function()
     local old = box.S.store.revision
     box:create(CM, { metadata = { name = "a" } })

@@ -91,18 +91,31 @@ function faults.find(S, info)
   end
 end
 
---- Raises what a fault wants before a request is looked at; a cut comes back as a response.
-function faults.before(fault)
-  if fault.cut then return { status = 0, headers = {}, reset = true } end
-  if fault.status or fault.expired then
-    error(refusal(fault))
-  end
+-- A watch is told that history is gone as the server tells it: by an event, and the end.
+local function expired_watch(fault)
+  local text = json.encode(refusal(fault).document)
+  return {
+    status = 200,
+    headers = { { "Content-Type", "application/json" } },
+    stream = function(writer)
+      writer:write(('{"type":"ERROR","object":%s}\n'):format(text))
+      writer:finish()
+    end,
+  }
 end
 
--- A writer that hands lines on one by one, each after a delay, and cuts after some.
+--- What a fault wants before a request is looked at: a response, nil, or a Status that is raised.
+function faults.before(fault, info)
+  if fault.cut then return { status = 0, headers = {}, reset = true } end
+  if fault.expired and info.verb == "watch" then return expired_watch(fault) end
+  if fault.status or fault.expired then error(refusal(fault)) end
+end
+
+-- A writer that hands lines on one by one, each after a delay, and cuts after some. It takes the next
+-- piece when the last one is out, as a slow socket does: what waits behind it is bounded by the watch.
 local function slow_writer(S, fault, writer)
   local queue, gone, busy, sent = {}, false, false, 0
-  local step
+  local step, drained
   local function send(bytes)
     if gone then return end
     writer:write(bytes)
@@ -115,7 +128,8 @@ local function slow_writer(S, fault, writer)
   function step()
     local bytes = table.remove(queue, 1)
     busy = bytes ~= nil
-    if not bytes or gone then return end
+    if gone then return end
+    if not bytes then return drained and drained() end
     S.clock:after(fault.event_delay or 0, function()
       if bytes == "finish" then writer:finish() else send(bytes) end
       step()
@@ -130,6 +144,8 @@ local function slow_writer(S, fault, writer)
       for line in bytes:gmatch("[^\n]*\n") do push(line) end
       return not gone
     end,
+    backlog = function() return #queue + (busy and 1 or 0) end,
+    on_drain = function(_, fn) drained = fn end,
     finish = function() push("finish") end,
     reset = function() writer:reset() end,
     on_gone = function(_, fn)

@@ -155,7 +155,7 @@ local function answer(S, ctx)
   local ok, code, document = xpcall(function()
     ctx.user = access.user(S, ctx)
     ctx.fault = is_foreign(ctx) and faults.find(S, ctx.info) or nil
-    local refused = ctx.fault and faults.before(ctx.fault)
+    local refused = ctx.fault and faults.before(ctx.fault, ctx.info)
     if refused then return refused end
     local first, second = route(S, ctx)
     if type(first) == "table" then return first end
