@@ -101,16 +101,20 @@ return {
     local path = p:core("pods", name)
     p:setup("POST", p:core "pods", samples.pod(name))
     p:release(path)
-    local function owner(n) return { apiVersion = "v1", kind = "Node", name = "n" .. n,
-      uid = "11111111-0000-0000-0000-00000000000" .. n, blockOwnerDeletion = false } end
+    -- Owners that exist, or the collector would take the pod.
+    local function owner(label)
+      local made = p:setup("POST", p:core "configmaps", samples.config(p:name(label))).json
+      return samples.owner("ConfigMap", { apiVersion = "v1", metadata = made.metadata })
+    end
+    local first, second = owner "o1", owner "o2"
     strategic(p, path, { metadata = { finalizers = { "e.com/a", "e.com/b" } } })
     strategic(p, path, { metadata = { finalizers = { "e.com/c" } } })
     strategic(p, path, { metadata = { ["$deleteFromPrimitiveList/finalizers"] = { "e.com/a", "e.com/z" },
       finalizers = { "e.com/d" } } })
     strategic(p, path, { metadata = { ["$setElementOrder/finalizers"] = { "e.com/d", "e.com/b" } } })
-    strategic(p, path, { metadata = { ownerReferences = { owner(1) } } })
-    strategic(p, path, { metadata = { ownerReferences = { owner(2) } } })
-    strategic(p, path, { metadata = { ownerReferences = { { uid = owner(1).uid, ["$patch"] = "delete" } } } })
+    strategic(p, path, { metadata = { ownerReferences = { first } } })
+    strategic(p, path, { metadata = { ownerReferences = { second } } })
+    strategic(p, path, { metadata = { ownerReferences = { { uid = first.uid, ["$patch"] = "delete" } } } })
     strategic(p, path .. "/status", { status = { conditions = { { type = "Ready", status = "False" } } } })
     strategic(p, path .. "/status", { status = { conditions = { { type = "Ready", status = "True", reason = "r" },
       { type = "Other", status = "True" } } } })

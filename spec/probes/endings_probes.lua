@@ -95,7 +95,6 @@ return {
     p:get(path, { pick = names })
     p:delete(path .. "?fieldSelector=data.x%3D1", nil, { pick = names })
     p:delete(path .. "?labelSelector=a%3D%3D%3Db", nil, { pick = names })
-    p:delete(path .. "?resourceVersion=1&resourceVersionMatch=Exact", nil, { pick = names })
     p:delete(path, { propagationPolicy = "Bogus" }, { pick = names })
     p:delete(path, { preconditions = { uid = "11111111-0000-0000-0000-000000000000" } }, { pick = names })
     p:get(path, { pick = names })

@@ -81,8 +81,9 @@ function cluster.namespace()
   local name = ("spec%dx%d"):format(os.time() % 100000, counter)
   cluster.kubectl("create namespace " .. name)
   cleanup.later(function() cluster.kubectl("delete namespace --wait=false " .. name) end)
-  -- Pods are refused until the account is there, which takes the controller manager a moment.
-  local stop = os.time() + 30
+  -- Pods are refused until the account is there, which takes the controller manager a moment, and
+  -- much longer on a busy machine whose API server has just been restarted.
+  local stop = os.time() + 120
   while not pcall(cluster.kubectl, ("-n %s get serviceaccount default"):format(name)) do
     assert(os.time() < stop, "no service account in namespace " .. name)
   end
