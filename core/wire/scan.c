@@ -50,7 +50,7 @@ void mw_walk_flush(struct mw_walk *w, const char *to) {
 
 static inline bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-bool mw_walk_blank(struct mw_walk *w) {
+bool mw_walk_pass_blank(struct mw_walk *w) {
   const char *p = w->p;
   while (p < w->end && is_space(*p)) p++;
   bool any = p > w->p;
@@ -58,9 +58,9 @@ bool mw_walk_blank(struct mw_walk *w) {
   return any;
 }
 
-bool mw_walk_space(struct mw_walk *w) {
+bool mw_walk_pass_space(struct mw_walk *w) {
   const char *from = w->p;
-  if (!mw_walk_blank(w)) return false;
+  if (!mw_walk_pass_blank(w)) return false;
   mw_walk_flush(w, from);
   return true;
 }

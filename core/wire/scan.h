@@ -41,10 +41,22 @@ int mw_fault_report(struct mw_err *err, enum mw_fault fault, const char *why, ui
 // Copies what is pending up to `to`, which lies in [run, p]; the next run begins at p.
 void mw_walk_flush(struct mw_walk *w, const char *to);
 
+// Whether white space may follow: seldom, so the calls for it are kept out of the way.
+static inline bool mw_walk_at_space(const struct mw_walk *w) {
+  return __builtin_expect(w->p < w->end && (unsigned char)*w->p <= ' ', 0);
+}
+
 // Skips white space and leaves it out of the copy. True when there was any.
-bool mw_walk_space(struct mw_walk *w);
+bool mw_walk_pass_space(struct mw_walk *w);
+static inline bool mw_walk_space(struct mw_walk *w) {
+  return mw_walk_at_space(w) && mw_walk_pass_space(w);
+}
+
 // Skips white space without a decision about the copy. True when there was any.
-bool mw_walk_blank(struct mw_walk *w);
+bool mw_walk_pass_blank(struct mw_walk *w);
+static inline bool mw_walk_blank(struct mw_walk *w) {
+  return mw_walk_at_space(w) && mw_walk_pass_blank(w);
+}
 
 // Consumes one value of any kind. depth is that of the value, 1 for the outermost.
 int mw_walk_value(struct mw_walk *w, unsigned depth) __attribute__((warn_unused_result));
@@ -63,6 +75,18 @@ static inline const char *mw_slice_end(struct mw_slice s) { return s.n > 0 ? s.p
 
 // The bytes of the UTF-8 sequence that begins at p, 2 to 4; 0 when it is none. p is not ASCII.
 size_t mw_utf8_sequence(const char *p, const char *end);
+
+#ifdef __x86_64__
+// Functions marked so are compiled for the wider registers that most processors have, and are
+// called where mw_is_wide() says that this one does. Each has a twin for those that every one has
+// (SSE2), with the same results.
+#define MW_WIDE __attribute__((target("avx2,bmi,popcnt")))
+
+static inline bool mw_is_wide(void) {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("popcnt");
+}
+#endif
 
 struct mw_item;
 struct mw_item_scanner;
