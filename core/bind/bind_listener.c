@@ -33,7 +33,7 @@ struct mw_registration {
   bool ended;       // the task that delivering started has ended
   unsigned long long errors;
   char name[64];
-  char what[16];  // the event under way, for reports
+  const char *what;  // the event under way, for reports
   char key[MW_OBJECT_KEY_MAX + 1];
 };
 
@@ -127,8 +127,9 @@ static const char *event_name(enum mw_notify_type type) {
 
 static int run_handler(struct mw_registration *r, lua_State *L, int nargs, enum mw_notify_type type,
                        struct mw_slice key) {
-  snprintf(r->what, sizeof r->what, "%s", event_name(type));
-  snprintf(r->key, sizeof r->key, "%.*s", MW_SLICE_ARGS(key));
+  r->what = event_name(type);
+  memcpy(r->key, key.p, key.n);
+  r->key[key.n] = '\0';
   r->delivering = true;
   r->ended = false;
   mw_task_start(mw_sched_of(L), L, nargs,

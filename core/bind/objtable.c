@@ -23,7 +23,7 @@
 #include "wire/pack.h"
 
 enum {
-  SECTIONS = 7,    // members of a root that are lazy; further ones are decoded at once
+  SECTIONS = 4,    // members of a root that are lazy; further ones are decoded at once
   MEMBERS = 64,    // a member beyond is not tracked: reading it completes its table
   MISSES_MAX = 8,  // a miss costs a look through the keys, completing costs a decode
   ROOT = 0,
@@ -61,10 +61,11 @@ struct directory {
 };
 
 struct objtable {
-  const void *lazy_mt[1 + SECTIONS];  // lua_topointer() of the metatables
-  struct mw_unpacker *unpacker;       // for `current` alone
-  struct mw_unpacker *lent;           // for everybody else; NULL until asked for
-  struct box *current;                // whose bytes are unpacked
+  int slot[MW_OBJTABLE_LAZY + SECTIONS + 1];  // references in the registry
+  const void *lazy_mt[1 + SECTIONS];          // lua_topointer() of the metatables
+  struct mw_unpacker *unpacker;               // for `current` alone
+  struct mw_unpacker *lent;                   // for everybody else; NULL until asked for
+  struct box *current;                        // whose bytes are unpacked
   struct mw_slice json;
   struct directory directory[1 + SECTIONS];
   bool detecting;
@@ -78,22 +79,14 @@ static struct objtable *state_of(lua_State *L) {
   return state;
 }
 
-void mw_objtable_slot(lua_State *L, int slot) {
-  lua_pushlightuserdata(L, (void *)&state_key);
-  lua_rawget(L, LUA_REGISTRYINDEX);
-  lua_getfenv(L, -1);
-  lua_rawgeti(L, -1, slot);  // [state, env, value]
-  lua_replace(L, -3);
-  lua_pop(L, 1);
+static void push_slot(lua_State *L, const struct objtable *state, int slot) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, state->slot[slot]);
 }
 
+void mw_objtable_slot(lua_State *L, int slot) { push_slot(L, state_of(L), slot); }
+
 void mw_objtable_set_slot(lua_State *L, int slot) {
-  lua_pushlightuserdata(L, (void *)&state_key);
-  lua_rawget(L, LUA_REGISTRYINDEX);
-  lua_getfenv(L, -1);
-  lua_pushvalue(L, -3);
-  lua_rawseti(L, -2, slot);  // [value, state, env]
-  lua_pop(L, 3);
+  lua_rawseti(L, LUA_REGISTRYINDEX, state_of(L)->slot[slot]);
 }
 
 // The box of the lazy table at idx, NULL for any other table. Any table may be asked.
@@ -148,12 +141,12 @@ static struct mw_slice json_of(struct box *box) {
 }
 
 // Makes table `part` of the box at stack index `box_idx` and pushes it.
-static void push_lazy(lua_State *L, int box_idx, int part) {
+static void push_lazy(lua_State *L, const struct objtable *state, int box_idx, int part) {
   lua_createtable(L, 0, 4);
   lua_pushlightuserdata(L, (void *)&hidden_key);
   lua_pushvalue(L, box_idx);
   lua_rawset(L, -3);
-  mw_objtable_slot(L, MW_OBJTABLE_LAZY + part);
+  push_slot(L, state, MW_OBJTABLE_LAZY + part);
   lua_setmetatable(L, -2);
 }
 
@@ -201,7 +194,7 @@ static void push_section(struct walk *w) {
   };
   lua_pushlightuserdata(L, (void *)&hidden_key);
   lua_rawget(L, w->table);
-  push_lazy(L, lua_gettop(L), part);
+  push_lazy(L, box->state, lua_gettop(L), part);
   lua_remove(L, -2);
   box->sections++;
 }
@@ -437,16 +430,16 @@ void mw_objtable_set_partial(lua_State *L) {
 static void push_new(lua_State *L, struct mw_object *o, struct objtable *state) {
   struct box *box = lua_newuserdata(L, sizeof *box);
   *box = (struct box){.state = state};
-  mw_objtable_slot(L, MW_OBJTABLE_BOX);
+  push_slot(L, state, MW_OBJTABLE_BOX);
   lua_setmetatable(L, -2);
   box->object = mw_object_ref(o);
-  push_lazy(L, lua_gettop(L), ROOT);
+  push_lazy(L, state, lua_gettop(L), ROOT);
 }
 
 void mw_objtable_push(lua_State *L, struct mw_object *o) {
   luaL_checkstack(L, 12, NULL);
   struct objtable *state = state_of(L);
-  mw_objtable_slot(L, MW_OBJTABLE_MEMO);
+  push_slot(L, state, MW_OBJTABLE_MEMO);
   lua_pushlightuserdata(L, o);
   lua_rawget(L, -2);  // [memo, table or nil]
   if (lua_isnil(L, -1)) {
@@ -483,8 +476,8 @@ void mw_objtable_forget(lua_State *L, int idx) {
   lua_pop(L, 2);
 }
 
-// A new table into slot `slot` of the environment on top; mode is that of __mode or NULL.
-static void add_table(lua_State *L, int slot, const char *mode) {
+// A new table into `slot`; mode is that of __mode or NULL.
+static void add_table(lua_State *L, struct objtable *state, int slot, const char *mode) {
   lua_newtable(L);
   if (mode != NULL) {
     lua_createtable(L, 0, 1);
@@ -492,7 +485,7 @@ static void add_table(lua_State *L, int slot, const char *mode) {
     lua_setfield(L, -2, "__mode");
     lua_setmetatable(L, -2);
   }
-  lua_rawseti(L, -2, slot);
+  state->slot[slot] = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
 // A metatable with one finalizer.
@@ -504,8 +497,8 @@ static void push_finalizer(lua_State *L, lua_CFunction gc) {
   lua_setfield(L, -2, "__metatable");
 }
 
-// The metatable of lazy tables of one part, into the environment on top.
-static const void *add_lazy(lua_State *L, int part) {
+// The metatable of lazy tables of one part.
+static void add_lazy(lua_State *L, struct objtable *state, int part) {
   lua_createtable(L, 0, 2);
   lua_pushinteger(L, part);
   lua_pushcclosure(L, lazy_index, 1);
@@ -513,9 +506,8 @@ static const void *add_lazy(lua_State *L, int part) {
   lua_pushinteger(L, part);
   lua_pushcclosure(L, lazy_newindex, 1);
   lua_setfield(L, -2, "__newindex");
-  const void *identity = lua_topointer(L, -1);
-  lua_rawseti(L, -2, MW_OBJTABLE_LAZY + part);
-  return identity;
+  state->lazy_mt[part] = lua_topointer(L, -1);
+  state->slot[MW_OBJTABLE_LAZY + part] = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
 void mw_objtable_open(lua_State *L) {
@@ -527,17 +519,15 @@ void mw_objtable_open(lua_State *L) {
   push_finalizer(L, state_gc);
   lua_setmetatable(L, -2);
   state->unpacker = mw_unpacker_new();
-  lua_createtable(L, MW_OBJTABLE_LAZY + SECTIONS, 0);  // [state, env]
-  add_table(L, MW_OBJTABLE_MEMO, "v");
-  add_table(L, MW_OBJTABLE_COMPLETED, "k");
-  add_table(L, MW_OBJTABLE_WATCHED, NULL);
-  add_table(L, MW_OBJTABLE_AGED, "k");
-  add_table(L, MW_OBJTABLE_PARTIAL, "k");
-  add_table(L, MW_OBJTABLE_SPOILT, "k");
+  add_table(L, state, MW_OBJTABLE_MEMO, "v");
+  add_table(L, state, MW_OBJTABLE_COMPLETED, "k");
+  add_table(L, state, MW_OBJTABLE_WATCHED, NULL);
+  add_table(L, state, MW_OBJTABLE_AGED, "k");
+  add_table(L, state, MW_OBJTABLE_PARTIAL, "k");
+  add_table(L, state, MW_OBJTABLE_SPOILT, "k");
   push_finalizer(L, box_gc);
-  lua_rawseti(L, -2, MW_OBJTABLE_BOX);
-  for (int part = 0; part <= SECTIONS; part++) state->lazy_mt[part] = add_lazy(L, part);
-  lua_setfenv(L, -2);
+  state->slot[MW_OBJTABLE_BOX] = luaL_ref(L, LUA_REGISTRYINDEX);
+  for (int part = 0; part <= SECTIONS; part++) add_lazy(L, state, part);
   lua_pushlightuserdata(L, (void *)&state_key);
   lua_insert(L, -2);
   lua_rawset(L, LUA_REGISTRYINDEX);
