@@ -48,6 +48,8 @@ static bool check(struct mw_reflector *r, const struct mw_event *event) {
 // Forgets what was replaced or deleted since, so that a server that goes on changing its mind
 // cannot make `order` grow for ever.
 static void compact(struct mw_reflect_snapshot *s) {
+  // As many as keys: each is there once, and nothing was deleted.
+  if (s->order.n == s->temp.count) return;
   struct mw_object_list live = {0};
   for (size_t i = 0; i < s->order.n; i++) {
     struct mw_object *o = s->order.v[i];
