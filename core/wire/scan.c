@@ -12,6 +12,8 @@
 
 static const char unexpected_end[] = "unexpected end";
 
+bool mw_narrow;
+
 int mw_walk_fail(struct mw_walk *w, const char *p, enum mw_fault fault, const char *why) {
   w->p = p;
   w->fault = fault;

@@ -76,6 +76,9 @@ static inline const char *mw_slice_end(struct mw_slice s) { return s.n > 0 ? s.p
 // The bytes of the UTF-8 sequence that begins at p, 2 to 4; 0 when it is none. p is not ASCII.
 size_t mw_utf8_sequence(const char *p, const char *end);
 
+// Set by specs, to have a processor with wide registers do without them.
+extern bool mw_narrow;
+
 #ifdef __x86_64__
 // Functions marked so are compiled for the wider registers that most processors have, and are
 // called where mw_is_wide() says that this one does. Each has a twin for those that every one has
@@ -83,7 +86,7 @@ size_t mw_utf8_sequence(const char *p, const char *end);
 #define MW_WIDE __attribute__((target("avx2,bmi,popcnt")))
 
 static inline bool mw_is_wide(void) {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+  return !mw_narrow && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
          __builtin_cpu_supports("popcnt");
 }
 #endif

@@ -183,7 +183,10 @@ describe("json", function()
           if skip(value) ~= 0 then value = text end
           local rc, offset, _ = skip(value .. ',"next":[]}')
           assert.equal(0, rc)
-          assert.same({ 0, offset }, { pass(value .. ',"next":[]}') })
+          for _, narrow in ipairs { true, false } do
+            C.mw_narrow = narrow
+            assert.same({ 0, offset }, { pass(value .. ',"next":[]}') })
+          end
         end
       end
     end)
@@ -192,6 +195,23 @@ describe("json", function()
       for _, text in ipairs { "{", '["', '[{"a":"]}', '{"a":"\\"}', "", '"abc' } do
         assert.equal(C.MW_EPARSE, (pass(text)))
       end
+    end)
+
+    it("finds the same end with wide registers as without, in any bytes", function()
+      math.randomseed(11)
+      local parts = { "{", "}", "[", "]", '"', '\\', "x", "xxxxxxxxxxxxxxx", '"a":', "\\\\" }
+      local ended = 0
+      for _ = 1, 5000 do
+        local text = { "{" }
+        for i = 2, math.random(2, 120) do text[i] = parts[math.random(#parts)] end
+        text = table.concat(text)
+        C.mw_narrow = true
+        local rc, offset = pass(text)
+        C.mw_narrow = false
+        assert.same({ rc, offset }, { pass(text) })
+        if rc == 0 then ended = ended + 1 end
+      end
+      assert.is_true(ended > 500 and ended < 4500, ended)
     end)
   end)
 
