@@ -3,6 +3,7 @@ local cjson = require "cjson"
 local cleanup = require "spec.support.cleanup"
 local run = require "spec.support.run"
 local sandbox = require "spec.support.sandbox"
+local script_server = require "spec.support.script_server"
 local scrape = require "spec.support.scrape"
 
 local LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -117,6 +118,22 @@ describe("a script with a leader election", function()
       .. "DELETE\tnot_leading\nread\t200\tother\n", out)
     for _, verb in ipairs { "create", "update", "patch", "delete" } do assert.are.equal(0, count(verb)) end
     assert.are.equal("other", lease().spec.holderIdentity)
+  end)
+
+  it("talks to other servers than the API server whoever leads", function()
+    hold(60)
+    local other = script_server.new(function() return { body = "{}" } end)
+    cleanup.later(function() other:close() end)
+    local out = finish(start(([[
+      local leader = election()
+      print("wait", leader:wait(0.1))
+      print("verb", (select(2, kube.client:try_create { apiVersion = "v1", kind = "ConfigMap",
+        metadata = { name = "a", namespace = "default" } })).code)
+      print("other", kube.http.post("%s/hook", { body = { a = 1 } }).status)
+    ]]):format(other:url())))
+    assert.are.equal("wait\tfalse\nverb\tnot_leading\nother\t200\n", out)
+    assert.are.equal("POST", other.requests[1].method)
+    assert.are.equal(0, count "create")
   end)
 
   it("takes over when the Lease has run out, and what waits for it goes on", function()
