@@ -3,4 +3,5 @@ max_line_length = 120
 files["lua"] = { read_globals = { "kube", "log" } }
 files["examples"] = { read_globals = { "kube", "log" } }
 files["spec"] = { std = "+busted" }
+files["examples/**/*_spec.lua"] = { std = "+busted" }
 files["spec/support/random_script.lua"] = { read_globals = { "kube", "log" } }

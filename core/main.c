@@ -17,6 +17,10 @@
 #include "script/host.h"
 #include "script/worker.h"
 
+#ifndef MW_VERSION
+#define MW_VERSION "0.0.0"  // the build says which
+#endif
+
 enum { SANDBOX_OPTIONS_MAX = 8, PATH_BYTES = 4096 };
 
 static uint64_t signalled_at;  // written while signals are blocked
@@ -35,10 +39,10 @@ static size_t sandbox_options(const struct mw_options *o, struct mw_worker_optio
     out[n++] =
         (struct mw_worker_option){.name = "seed", .kind = MW_WORKER_NUMBER, .number = o->seed};
   }
-  // Nobody but ourselves talks to the sandbox of `run`.
+  // Nobody but ourselves talks to the sandbox of `run` and `test`.
   out[n++] = (struct mw_worker_option){.name = "plain_http",
                                        .kind = MW_WORKER_FLAG,
-                                       .number = o->plain_http || o->command == MW_COMMAND_RUN};
+                                       .number = o->plain_http || o->command != MW_COMMAND_SANDBOX};
   out[n++] = (struct mw_worker_option){
       .name = "apply", .kind = MW_WORKER_LIST, .list = o->apply, .count = o->apply_count};
   return n;
@@ -59,7 +63,7 @@ static struct mw_worker *start_sandbox(const struct mw_options *o,
   return w;
 }
 
-static int run(struct mw_options *o) {
+static int run(struct mw_options *o, mw_state_open_cb open) {
   struct mw_worker_option options[SANDBOX_OPTIONS_MAX];
   struct mw_worker *sandbox = NULL;
   if (o->sandbox) {
@@ -67,10 +71,19 @@ static int run(struct mw_options *o) {
     if (sandbox == NULL) return mw_host_check_leaks(MW_EXIT_SCRIPT);
     o->host.kubeconfig.text = mw_worker_info(sandbox, "kubeconfig");
   }
-  o->host.open = mw_bind_open;
+  o->host.open = open;
   int code = mw_host_run(&o->host);
   if (sandbox != NULL && mw_worker_stop(sandbox) < 0 && code == MW_EXIT_OK) code = MW_EXIT_SCRIPT;
   return mw_host_check_leaks(code);
+}
+
+static int test(struct mw_options *o) {
+  o->sandbox = true;
+  o->host.module = "kube._test_main";
+  o->host.agent = "moonwatch-test/" MW_VERSION;
+  o->host.args = o->words;
+  o->host.arg_count = o->word_count;
+  return run(o, mw_bind_test_open);
 }
 
 static int write_all(int fd, const char *text) {
@@ -176,7 +189,9 @@ int main(int argc, char **argv) {
   if (o.command != MW_COMMAND_NONE) {
     mw_alloc_setup();
     mw_log_setup(o.level, o.format);
-    code = o.command == MW_COMMAND_RUN ? run(&o) : sandbox(&o);
+    code = o.command == MW_COMMAND_RUN    ? run(&o, mw_bind_open)
+           : o.command == MW_COMMAND_TEST ? test(&o)
+                                          : sandbox(&o);
   }
   mw_options_deinit(&o);
   return code;

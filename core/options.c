@@ -23,7 +23,8 @@ static const char usage[] =
     "Usage:\n"
     "  moonwatch run SCRIPT [options]   run a script until it ends\n"
     "  moonwatch sandbox [options]      serve a Kubernetes API without a cluster\n"
-    "  moonwatch help COMMAND           the options of run or sandbox\n"
+    "  moonwatch test [SPEC...]         run the specs of scripts against a sandbox\n"
+    "  moonwatch help COMMAND           the options of run, sandbox or test\n"
     "  moonwatch version                the version\n";
 
 static const char usage_run[] =
@@ -66,6 +67,21 @@ static const char usage_sandbox[] =
     "  --log-format FORMAT     text, json or auto (default: text on a terminal, else json)\n"
     "\n"
     "Exit status: 0 stopped in order, 1 it did not start or could not keep its objects, 2 wrong\n"
+    "arguments.\n";
+
+static const char usage_test[] =
+    "Usage: moonwatch test [SPEC...] [options] [-- BUSTED OPTIONS]\n"
+    "\n"
+    "Runs specs of scripts with busted, inside this process and against a sandbox of their own: "
+    "files,\n"
+    "or directories with files *_spec.lua; default: all below the current directory. In a spec,\n"
+    "require \"kube.test\" runs a script and tells what it wrote.\n"
+    "\n"
+    "  --log-level LEVEL     error (default), warn, info or debug\n"
+    "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
+    "  -- OPTIONS            for busted, such as --filter=PATTERN or --output=TAP\n"
+    "\n"
+    "Exit status: 0 all specs passed, 1 some did not or something did not start, 2 wrong "
     "arguments.\n";
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
@@ -122,6 +138,7 @@ static int unknown(const char *kind, const char *word, const char *const *known,
 }
 
 static const char *help_of(const struct mw_options *o) {
+  if (o->command == MW_COMMAND_TEST) return "help test";
   return o->command == MW_COMMAND_SANDBOX ? "help sandbox" : "help run";
 }
 
@@ -198,6 +215,7 @@ static const struct known {
 } known[] = {
 #define RUN MW_COMMAND_RUN
 #define SANDBOX MW_COMMAND_SANDBOX
+#define TEST MW_COMMAND_TEST
 #define FIELD(name) offsetof(struct mw_options, name)
     {"--kubeconfig", RUN, TEXT, FIELD(host.kubeconfig.path), NULL},
     {"--context", RUN, TEXT, FIELD(host.kubeconfig.context), NULL},
@@ -209,8 +227,8 @@ static const struct known {
     {"--http1", RUN, FLAG, FIELD(host.http1_only), NULL},
     {"--jit", RUN, FLAG, FIELD(host.jit), NULL},
     {"--apply", RUN | SANDBOX, CALL, 0, add_apply},
-    {"--log-level", RUN | SANDBOX, CALL, 0, set_level},
-    {"--log-format", RUN | SANDBOX, CALL, 0, set_format},
+    {"--log-level", RUN | SANDBOX | TEST, CALL, 0, set_level},
+    {"--log-format", RUN | SANDBOX | TEST, CALL, 0, set_format},
     {"--listen", SANDBOX, NAME, FIELD(listen), NULL},
     {"--allow-remote", SANDBOX, FLAG, FIELD(allow_remote), NULL},
     {"--plain-http", SANDBOX, FLAG, FIELD(plain_http), NULL},
@@ -219,6 +237,7 @@ static const struct known {
     {"--data", SANDBOX, NAME, FIELD(data), NULL},
     {"--seed", SANDBOX, CALL, 0, set_seed},
 #undef FIELD
+#undef TEST
 #undef SANDBOX
 #undef RUN
 };
@@ -242,8 +261,15 @@ static const struct known *find_option(const struct mw_options *o, const char *n
   return NULL;
 }
 
+static int add_word(struct mw_options *o, const char *word) {
+  o->words = mw_xrealloc(o->words, (o->word_count + 1) * sizeof *o->words);
+  o->words[o->word_count++] = word;
+  return 0;
+}
+
 // A word that is no option.
 static int take_word(struct mw_options *o, const char *word) {
+  if (o->command == MW_COMMAND_TEST) return add_word(o, word);
   if (o->command == MW_COMMAND_SANDBOX) {
     if (o->apply_count > 0) return add_apply(o, word);
     return usage_error(o, "what is to be done with ", word);
@@ -326,6 +352,7 @@ static int check_listen(const struct mw_options *o) {
 
 // What only the whole can tell. 0, or the exit code.
 static int check(const struct mw_options *o) {
+  if (o->command == MW_COMMAND_TEST) return 0;
   if (o->command == MW_COMMAND_SANDBOX) return check_listen(o);
   if (o->host.script == NULL) return usage_error(o, "which script?", "");
   if (!o->sandbox && o->apply_count > 0) return usage_error(o, "--apply belongs to --sandbox", "");
@@ -345,11 +372,20 @@ static int print(const char *text) {
   return MW_EXIT_OK;
 }
 
-// The arguments behind `run` or `sandbox`. 0 with the command still set: go ahead.
+static const char *usage_of(enum mw_command command) {
+  if (command == MW_COMMAND_TEST) return usage_test;
+  return command == MW_COMMAND_SANDBOX ? usage_sandbox : usage_run;
+}
+
+// The arguments behind the command. 0 with the command still set: go ahead.
 static int read_command(struct mw_options *o, int argc, char **argv) {
   for (int i = 0; i < argc; i++) {
+    if (o->command == MW_COMMAND_TEST && strcmp(argv[i], "--") == 0) {
+      while (++i < argc) add_word(o, argv[i]);
+      break;
+    }
     if (is_help(argv[i])) {
-      int code = print(o->command == MW_COMMAND_SANDBOX ? usage_sandbox : usage_run);
+      int code = print(usage_of(o->command));
       o->command = MW_COMMAND_NONE;
       return code;
     }
@@ -360,8 +396,8 @@ static int read_command(struct mw_options *o, int argc, char **argv) {
 }
 
 static int help(int argc, char **argv) {
-  static const char *const topics[] = {"run", "sandbox", NULL};
-  static const char *const texts[] = {usage_run, usage_sandbox};
+  static const char *const topics[] = {"run", "sandbox", "test", NULL};
+  static const char *const texts[] = {usage_run, usage_sandbox, usage_test};
   if (argc == 0) return print(usage);
   int topic = position(argv[0], topics);
   return topic >= 0 ? print(texts[topic]) : unknown("command", argv[0], topics, "help");
@@ -373,8 +409,9 @@ static int version(void) {
 }
 
 void mw_options_read(struct mw_options *o, int argc, char **argv) {
-  static const char *const words[] = {"run",    "sandbox",   "help", "version",
+  static const char *const words[] = {"run",    "sandbox",   "test", "help", "version",
                                       "--help", "--version", "-h",   NULL};
+  static const enum mw_command commands[] = {MW_COMMAND_RUN, MW_COMMAND_SANDBOX, MW_COMMAND_TEST};
   *o = (struct mw_options){.level = MW_LOG_INFO};
   int word = argc >= 2 ? position(argv[1], words) : -1;
   if (argc < 2) {
@@ -382,17 +419,19 @@ void mw_options_read(struct mw_options *o, int argc, char **argv) {
     o->code = MW_EXIT_USAGE;
   } else if (word < 0) {
     o->code = unknown(argv[1][0] == '-' ? "option" : "command", argv[1], words, "help");
-  } else if (word <= 1) {
-    o->command = word == 0 ? MW_COMMAND_RUN : MW_COMMAND_SANDBOX;
+  } else if (word <= 2) {
+    o->command = commands[word];
+    if (o->command == MW_COMMAND_TEST) o->level = MW_LOG_ERROR;
     o->code = read_command(o, argc - 2, argv + 2);
     if (o->code != 0) o->command = MW_COMMAND_NONE;
   } else {
-    bool asks_version = word == 3 || word == 5;
+    bool asks_version = word == 4 || word == 6;
     o->code = asks_version ? version() : help(argc - 2, argv + 2);
   }
 }
 
 void mw_options_deinit(struct mw_options *o) {
   mw_free(o->apply);
-  o->apply = NULL;
+  mw_free(o->words);
+  o->apply = o->words = NULL;
 }

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "script/host.h"
 
-enum mw_command { MW_COMMAND_NONE = 0, MW_COMMAND_RUN = 1, MW_COMMAND_SANDBOX = 2 };
+enum mw_command { MW_COMMAND_NONE = 0, MW_COMMAND_RUN = 1, MW_COMMAND_SANDBOX = 2, MW_COMMAND_TEST = 4 };
 
 // Strings are argv's. NULL and 0 mean not given.
 struct mw_options {
@@ -22,6 +22,8 @@ struct mw_options {
   const char *kubeconfig_out;
   const char *data;
   const char *token;
+  const char **words;  // of test: specs, then what is for busted; owned
+  size_t word_count;
   const char **apply;  // apply_count paths; owned
   size_t apply_count;
   bool plain_http;

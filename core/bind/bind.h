@@ -9,6 +9,9 @@ struct lua_State;
 // installs the object-aware pairs, next, rawget... (objtable.h). Raises on failure.
 void mw_bind_open(struct lua_State *L);
 
+// The same for the specs of `moonwatch test`, with kube._core.test.
+void mw_bind_test_open(struct lua_State *L);
+
 // Puts the embedded modules, and one in C, into package.preload.
 void mw_bind_preload(struct lua_State *L, const char *name, int (*load)(struct lua_State *L));
 

@@ -100,7 +100,7 @@ static int call_send(lua_State *L) {
   struct call *c = mw_bind_check_box(L, 1, TYPE);
   struct mw_endpoint *endpoint = mw_bind_endpoint(L, 2);
   luaL_checktype(L, 3, LUA_TTABLE);
-  struct mw_http_header headers[HEADERS_MAX];
+  struct mw_http_header headers[HEADERS_MAX + 1];
   struct mw_request_options options = {
       .method = mw_bind_opt_string(L, 3, "method", "GET"),
       .path = mw_bind_opt_string(L, 3, "path", "/"),
@@ -113,10 +113,15 @@ static int call_send(lua_State *L) {
       .max_retries = (int)mw_bind_opt_count(L, 3, "retries", 0, -1, 100),
   };
   bool unfenced = mw_bind_opt_bool(L, 3, "unfenced", false);
+  struct mw_generation *g = mw_generation_of(L);
+  if (mw_generation_is_module(g)) unfenced = true;
+  if (mw_generation_agent(g) != NULL) {
+    headers[options.header_count++] = (struct mw_http_header){"User-Agent", mw_generation_agent(g)};
+  }
   size_t limit = (size_t)mw_bind_opt_count(L, 3, "limit", 0, 0, MW_REST_BODY_MAX);
   struct mw_task *t = mw_task_check(L, mw_bind_opt_string(L, 3, "what", "a request"));
   if (t == NULL) return 2;
-  struct mw_rest_pool *pool = mw_host_requests(mw_generation_host(mw_generation_of(L)));
+  struct mw_rest_pool *pool = mw_host_requests(mw_generation_host(g));
   c->refs++;
   c->task = t;
   c->rest = mw_rest_start(pool, endpoint, &options, unfenced, limit, on_result, c);

@@ -137,6 +137,12 @@ static int task_shutdown(lua_State *L) {
   return 0;
 }
 
+// fail(report): the script has failed, as when its main task does.
+static int task_fail(lua_State *L) {
+  mw_generation_fail(mw_generation_of(L), luaL_checkstring(L, 1));
+  return 0;
+}
+
 static int task_on_stop(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 1);
@@ -211,11 +217,19 @@ static int task_now(lua_State *L) {
 }
 
 void mw_bind_task(struct lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"sleep", task_sleep},       {"signal", task_signal},         {"park", task_park},
-      {"defer", task_defer},       {"is_loading", task_is_loading}, {"is_idle", task_is_idle},
-      {"shutdown", task_shutdown}, {"on_stop", task_on_stop},       {"on_end", task_on_end},
-      {"now", task_now},           {"every", task_every},           {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"sleep", task_sleep},
+                                       {"signal", task_signal},
+                                       {"park", task_park},
+                                       {"defer", task_defer},
+                                       {"is_loading", task_is_loading},
+                                       {"is_idle", task_is_idle},
+                                       {"shutdown", task_shutdown},
+                                       {"fail", task_fail},
+                                       {"on_stop", task_on_stop},
+                                       {"on_end", task_on_end},
+                                       {"now", task_now},
+                                       {"every", task_every},
+                                       {NULL, NULL}};
   static const luaL_Reg signal_methods[] = {
       {"fire", signal_fire}, {"wait", signal_wait}, {NULL, NULL}};
   mw_bind_new_type(L, SIGNAL_TYPE, signal_methods, signal_gc);

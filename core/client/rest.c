@@ -268,6 +268,10 @@ struct mw_rest_pool *mw_rest_pool_new(const struct mw_runtime *runtime) {
   return p;
 }
 
+bool mw_rest_pool_is_busy(const struct mw_rest_pool *p) {
+  return p->running > 0 || p->first != NULL;
+}
+
 struct mw_fence *mw_rest_pool_fence(struct mw_rest_pool *p) {
   return p->fence;
 }

@@ -25,6 +25,8 @@ struct mw_rest_pool;
 struct mw_rest_pool *mw_rest_pool_new(const struct mw_runtime *runtime);
 // Every request was told or cancelled.
 void mw_rest_pool_free(struct mw_rest_pool *p);
+// Whether any is under way or waits.
+bool mw_rest_pool_is_busy(const struct mw_rest_pool *p);
 // The fence before its writes, which are requests that are neither GET, HEAD nor OPTIONS. One that
 // is closed ends them with ENOT_LEADING, and nothing was sent; one that closes while such a request
 // is under way ends it within milliseconds with ETIMEOUT, because nobody knows what became of it.

@@ -37,6 +37,24 @@ struct mw_workqueue *mw_queues_get(struct mw_queues *qs, const char *name,
   return mw_workqueue_ref(q);
 }
 
+void mw_queues_each(struct mw_queues *qs, void (*cb)(void *ctx, struct mw_workqueue *q),
+                    void *ctx) {
+  size_t cursor = 0;
+  void *q;
+  while (mw_map_next(&qs->by_name, &cursor, NULL, &q)) cb(ctx, q);
+}
+
+void mw_queues_forget(struct mw_queues *qs) {
+  size_t cursor = 0;
+  void *q;
+  while (mw_map_next(&qs->by_name, &cursor, NULL, &q)) {
+    if (mw_workqueue_is_used(q)) continue;
+    mw_map_del(&qs->by_name, mw_slice_str(mw_workqueue_name(q)));
+    mw_workqueue_unref(q);
+    cursor = 0;  // the entries have moved
+  }
+}
+
 void mw_queues_put(struct mw_queues *qs, struct mw_workqueue *q) {
   struct mw_slice key = mw_slice_str(mw_workqueue_name(q));
   if (mw_workqueue_is_forgotten(q) && mw_map_get(&qs->by_name, key) == q) {

@@ -18,5 +18,9 @@ void mw_queues_free(struct mw_queues *qs);
 // was shut down is replaced.
 struct mw_workqueue *mw_queues_get(struct mw_queues *qs, const char *name,
                                    const struct mw_workqueue_config *config);
+// Calls cb with each queue (borrowed).
+void mw_queues_each(struct mw_queues *qs, void (*cb)(void *ctx, struct mw_workqueue *q), void *ctx);
+// Lets go of the queues that nobody uses, whatever keys are waiting in them.
+void mw_queues_forget(struct mw_queues *qs);
 // Gives back the +1 of mw_queues_get, after the user has left.
 void mw_queues_put(struct mw_queues *qs, struct mw_workqueue *q);

@@ -662,8 +662,10 @@ bool mw_workqueue_is_drained(const struct mw_workqueue *q) {
   return q->shut && q->depth == 0 && q->held == 0;
 }
 
+bool mw_workqueue_is_used(const struct mw_workqueue *q) { return q->users.next != &q->users; }
+
 bool mw_workqueue_is_forgotten(const struct mw_workqueue *q) {
-  return q->users.next == &q->users && (q->shut || q->keys.count == 0);
+  return !mw_workqueue_is_used(q) && (q->shut || q->keys.count == 0);
 }
 
 void mw_workqueue_stats(struct mw_workqueue *q, struct mw_workqueue_stats *out) {

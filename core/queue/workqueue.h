@@ -125,6 +125,7 @@ int mw_workqueue_done(struct mw_workqueue_user *u, struct mw_slice key)
 void mw_workqueue_shut_down(struct mw_workqueue *q);
 bool mw_workqueue_is_shut_down(const struct mw_workqueue *q);
 bool mw_workqueue_is_drained(const struct mw_workqueue *q);
+bool mw_workqueue_is_used(const struct mw_workqueue *q);
 // Nobody uses it, and it knows of no key.
 bool mw_workqueue_is_forgotten(const struct mw_workqueue *q);
 

@@ -57,6 +57,13 @@ static const struct mw_embedded *find(const char *module) {
   return NULL;
 }
 
+int mw_env_load(struct lua_State *L, const char *module) {
+  const struct mw_embedded *e = find(module);
+  if (e != NULL) return luaL_loadbufferx(L, e->code, (size_t)(e->end - e->code), e->module, "b");
+  lua_pushfstring(L, "the module %s is not part of this build", module);
+  return LUA_ERRRUN;
+}
+
 void mw_env_restrict(struct lua_State *L, const char *path) {
   static const luaL_Reg functions[] = {{"nest", nest},
                                        {"unnest", unnest},
@@ -64,9 +71,7 @@ void mw_env_restrict(struct lua_State *L, const char *path) {
                                        {"enter_handler", enter_handler},
                                        {"leave_handler", leave_handler},
                                        {NULL, NULL}};
-  const struct mw_embedded *e = find("kube._env");
-  if (e == NULL) luaL_error(L, "the module kube._env is not part of this build");
-  if (luaL_loadbufferx(L, e->code, (size_t)(e->end - e->code), e->module, "b") != 0) lua_error(L);
+  if (mw_env_load(L, "kube._env") != 0) lua_error(L);
   lua_createtable(L, 0, 7);  // [chunk, host]
   for (const luaL_Reg *f = functions; f->name != NULL; f++) {
     lua_pushcfunction(L, f->func);

@@ -8,5 +8,7 @@ struct lua_State;
 // In two steps, since the bindings need all of Lua to set themselves up. Both raise.
 // All libraries, and lua-cjson where it is installed.
 void mw_env_open(struct lua_State *L);
+// Pushes the chunk of an embedded module and returns 0; else pushes a message. Does not raise.
+int mw_env_load(struct lua_State *L, const char *module);
 // Takes away what scripts do not get. path is the entry file: `require` looks beside it.
 void mw_env_restrict(struct lua_State *L, const char *path);

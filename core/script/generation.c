@@ -46,8 +46,7 @@ struct mw_generation {
   struct mw_sched *sched;
   struct mw_signal *changed;
   char *path;
-  mw_state_open_cb open;
-  bool jit;
+  struct mw_generation_config config;  // path: the one above
   bool loading;
   struct mw_task *parked;     // the main task, waiting for commit
   struct mw_err *load_error;  // while loading: where the main task's failure goes
@@ -101,10 +100,10 @@ static int open_state(lua_State *L) {
   struct mw_generation *g = lua_touserdata(L, 1);
   lua_settop(L, 0);
   mw_env_open(L);
-  if (!g->jit) luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
-  g->open(L);
+  if (!g->config.jit) luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+  g->config.open(L);
   lua_settop(L, 0);
-  mw_env_restrict(L, g->path);
+  if (g->config.module == NULL) mw_env_restrict(L, g->path);
   return 0;
 }
 
@@ -120,9 +119,8 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   struct mw_generation *g = mw_xcalloc(1, sizeof *g);
   g->host = host;
   g->loop = mw_host_loop(host);
-  g->path = mw_xstrdup(config->path);
-  g->open = config->open;
-  g->jit = config->jit;
+  g->config = *config;
+  if (config->path != NULL) g->config.path = g->path = mw_xstrdup(config->path);
   g->loading = true;
   list_init(&g->owned);
   list_init(&g->closing);
@@ -132,8 +130,10 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
     abort();
   }
   register_as(g->L, g);
-  g->watchdog = mw_watchdog_new(
-      g->L, &(struct mw_watchdog_config){.warn_only = config->jit, .metered = config->metered});
+  if (config->module == NULL) {
+    g->watchdog = mw_watchdog_new(
+        g->L, &(struct mw_watchdog_config){.warn_only = config->jit, .metered = config->metered});
+  }
   g->sched = mw_sched_new(g->loop, g->L);
   g->changed = mw_signal_new(g->loop);
   mw_sched_on_idle(g->sched, on_idle, g);
@@ -145,6 +145,14 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   return g;
 }
 
+void mw_generation_fail(struct mw_generation *g, const char *report) {
+  if (g->config.failed != NULL) {
+    g->config.failed(g->config.failed_ctx, report);
+  } else {
+    mw_host_failed(g->host, report);
+  }
+}
+
 static void main_ended(void *ctx, struct lua_State *L, const struct mw_task_failure *failure) {
   (void)L;
   struct mw_generation *g = ctx;
@@ -152,13 +160,18 @@ static void main_ended(void *ctx, struct lua_State *L, const struct mw_task_fail
   if (g->load_error != NULL) {
     mw_err_set(g->load_error, MW_ESCRIPT, "%s", failure->report);
   } else {
-    mw_host_failed(g->host, failure->report);
+    mw_generation_fail(g, failure->report);
   }
+}
+
+static int load_entry(struct mw_generation *g) {
+  if (g->config.module != NULL) return mw_env_load(g->L, g->config.module);
+  return luaL_loadfilex(g->L, g->path, "t");
 }
 
 int mw_generation_load(struct mw_generation *g, struct mw_err *err) {
   struct mw_err failure = {.code = 0};
-  if (luaL_loadfilex(g->L, g->path, "t") != 0) {
+  if (load_entry(g) != 0) {
     mw_err_set(&failure, MW_ESCRIPT, "%s", lua_tostring(g->L, -1));
     lua_pop(g->L, 1);
   } else {
@@ -183,7 +196,7 @@ static bool run_function(struct mw_generation *g, int *ref) {
   mw_luaref_push(g->L, *ref);
   mw_luaref_drop(g->L, ref);
   if (mw_script_call(g->L, 0, 0, &err) == 0) return true;
-  mw_host_failed(g->host, err.message);
+  mw_generation_fail(g, err.message);
   return false;
 }
 
@@ -459,3 +472,7 @@ struct lua_State *mw_generation_state(struct mw_generation *g) {
 struct mw_host *mw_generation_host(struct mw_generation *g) {
   return g->host;
 }
+
+const char *mw_generation_agent(const struct mw_generation *g) { return g->config.agent; }
+
+bool mw_generation_is_module(const struct mw_generation *g) { return g->config.module != NULL; }

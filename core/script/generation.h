@@ -21,10 +21,17 @@ struct mw_signal;
 typedef void (*mw_state_open_cb)(struct lua_State *L);
 
 struct mw_generation_config {
-  const char *path;       // the entry file
+  const char *path;  // the entry file
+  // Or an embedded module as the entry: a part of Moonwatch, with all of Lua, without a watchdog,
+  // and before no fence. Then path is not used.
+  const char *module;
   mw_state_open_cb open;  // the bindings; they are above this directory
   bool jit;               // off by default: compiled code cannot be interrupted
   bool metered;           // its time slices have metrics
+  const char *agent;      // the User-Agent of its requests; NULL: what all have. Borrowed
+  // The main task has failed after the load. NULL: mw_host_failed.
+  void (*failed)(void *ctx, const char *report);
+  void *failed_ctx;
 };
 
 // A fresh state with the libraries a script may use, `kube` and nothing else. The script's own
@@ -60,6 +67,9 @@ void mw_generation_drop(struct mw_generation *g, struct mw_owned *o);
 // Whether anything owned keeps it running (informers started, tasks alive).
 bool mw_generation_is_busy(const struct mw_generation *g);
 
+// Fails as its main task would.
+void mw_generation_fail(struct mw_generation *g, const char *report);
+
 // Something that tasks may be waiting for has changed (an informer synced, stopped...): wakes those
 // who wait on the generation's own signal (kube._core.task.changed()), from the loop.
 void mw_generation_changed(struct mw_generation *g);
@@ -92,3 +102,6 @@ void mw_generation_free(struct mw_generation *g);
 struct mw_generation *mw_generation_of(struct lua_State *L);
 struct lua_State *mw_generation_state(struct mw_generation *g);
 struct mw_host *mw_generation_host(struct mw_generation *g);
+const char *mw_generation_agent(const struct mw_generation *g);  // NULL: none of its own
+// Whether its entry is a module.
+bool mw_generation_is_module(const struct mw_generation *g);

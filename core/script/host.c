@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Life: both loops, the pool of connections, the registry of informers; then the generation; then
-// the script loop until `begin_shutdown`, whose steps follow one another from the loop: generation,
-// lease, registry, loop. The rest is taken down in reverse order once the loop has returned.
+// the script loop until `begin_shutdown`, whose steps follow one another from the loop: scripts at
+// its side, generation, lease, registry, loop. The rest is taken down in reverse order once the
+// loop has returned.
 //
 // Signals are handled on the ingest loop, because a script can keep the script loop busy.
 #include "script/host.h"
@@ -33,6 +34,7 @@ struct mw_host {
   struct mw_queues *queues;
   struct mw_endpoint *endpoint;  // NULL until asked for
   struct mw_generation *generation;
+  struct mw_sides *sides;
   struct mw_progress *progress;
   struct mw_health *health;
   struct mw_observe *observe;    // NULL when nobody asked for it
@@ -56,14 +58,16 @@ static void on_lease_closed(void *arg) {
   mw_factory_close(h->factory, on_factory_closed, h);
 }
 
+// Something still points into a state; the process ends with it.
+static void leave(const struct mw_host *h) {
+  mw_log(MW_LOG_ERROR, "leaving without cleaning up");
+  fflush(stdout);
+  _exit(h->code != 0 ? h->code : MW_EXIT_SCRIPT);
+}
+
 static void on_generation_stopped(void *arg) {
   struct mw_host *h = arg;
-  if (!mw_generation_has_ended(h->generation)) {
-    // Something still points into the state; the process ends with it.
-    mw_log(MW_LOG_ERROR, "leaving without cleaning up");
-    fflush(stdout);
-    _exit(h->code != 0 ? h->code : MW_EXIT_SCRIPT);
-  }
+  if (!mw_generation_has_ended(h->generation)) leave(h);
   mw_observe_script(h->observe, NULL);
   if (!mw_generation_is_drained(h->generation) && h->code == MW_EXIT_OK) h->code = MW_EXIT_UNDONE;
   mw_generation_free(h->generation);
@@ -71,19 +75,28 @@ static void on_generation_stopped(void *arg) {
   mw_leader_close(h->leader, on_lease_closed, h);
 }
 
+static double grace_of(const struct mw_host *h) {
+  if (h->code == MW_EXIT_LEASE) return lost_grace;
+  return h->config->grace > 0 ? h->config->grace : default_grace;
+}
+
+static void on_sides_closed(void *arg) {
+  struct mw_host *h = arg;
+  if (!mw_sides_have_ended(h->sides)) leave(h);
+  if (h->generation == NULL) {
+    mw_leader_close(h->leader, on_lease_closed, h);
+    return;
+  }
+  double patience = h->code == MW_EXIT_LEASE ? lost_grace : 0;
+  mw_generation_stop(h->generation, grace_of(h), patience, on_generation_stopped, h);
+}
+
 static void begin_shutdown(void *arg) {
   struct mw_host *h = arg;
   h->running = false;
   mw_progress_free(h->progress);
   h->progress = NULL;
-  if (h->generation == NULL) {
-    mw_leader_close(h->leader, on_lease_closed, h);
-    return;
-  }
-  double grace = h->config->grace > 0 ? h->config->grace : default_grace;
-  double patience = 0;
-  if (h->code == MW_EXIT_LEASE) grace = patience = lost_grace;
-  mw_generation_stop(h->generation, grace, patience, on_generation_stopped, h);
+  mw_sides_close(h->sides, grace_of(h), on_sides_closed, h);
 }
 
 void mw_host_shutdown(struct mw_host *h, int code) {
@@ -116,6 +129,7 @@ static void look(void *arg) {
   struct mw_host *h = arg;
   h->poked = false;
   if (h->generation != NULL) mw_generation_changed(h->generation);
+  mw_sides_changed(h->sides);
   if (!h->running) return;
   mw_progress_look(h->progress);
   mw_observe_look(h->observe);
@@ -200,6 +214,8 @@ int mw_host_check_leaks(int code) {
 static int load(struct mw_host *h) {
   struct mw_generation_config config = {
       .path = h->config->script,
+      .module = h->config->module,
+      .agent = h->config->agent,
       .open = h->config->open,
       .jit = h->config->jit,
       .metered = h->observe != NULL,
@@ -251,10 +267,12 @@ int mw_host_run(const struct mw_host_config *config) {
   h->requests = mw_rest_pool_new(&h->runtime);
   h->leader = mw_leader_new(h);
   h->queues = mw_queues_new(h->script);
+  h->sides = mw_sides_new(h);
   h->progress = mw_progress_new(h->script, h->factory);
   h->health = mw_health_new();
   run(h);
   mw_observe_free(h->observe);
+  mw_sides_free(h->sides);
   mw_factory_free(h->factory);
   mw_rest_pool_free(h->requests);
   mw_leader_free(h->leader);
@@ -292,6 +310,12 @@ const struct mw_runtime *mw_host_runtime(struct mw_host *h) { return &h->runtime
 struct mw_queues *mw_host_queues(struct mw_host *h) {
   return h->queues;
 }
+
+struct mw_sides *mw_host_sides(struct mw_host *h) {
+  return h->sides;
+}
+
+const struct mw_host_config *mw_host_config(const struct mw_host *h) { return h->config; }
 
 struct mw_health *mw_host_health(struct mw_host *h) {
   return h->health;

@@ -10,6 +10,7 @@
 #include "queue/queues.h"
 #include "script/generation.h"
 #include "script/leader.h"
+#include "script/side.h"
 #include "server/health.h"
 #include "transport/http.h"
 #include "transport/kubeconfig.h"
@@ -19,6 +20,10 @@ struct mw_host;
 
 struct mw_host_config {
   const char *script;
+  const char *module;       // instead of a script: see generation.h
+  const char *agent;        // likewise
+  const char *const *args;  // arg_count; for the module
+  size_t arg_count;
   mw_state_open_cb open;  // what scripts get, see generation.h
   struct mw_kubeconfig_source kubeconfig;
   const char *ns;  // -n: the namespace a factory uses when the script names none
@@ -58,6 +63,9 @@ struct mw_rest_pool *mw_host_requests(struct mw_host *h);
 struct mw_leader *mw_host_leader(struct mw_host *h);
 const struct mw_runtime *mw_host_runtime(struct mw_host *h);
 struct mw_queues *mw_host_queues(struct mw_host *h);
+// Scripts beside the main one.
+struct mw_sides *mw_host_sides(struct mw_host *h);
+const struct mw_host_config *mw_host_config(const struct mw_host *h);
 const char *mw_host_namespace(struct mw_host *h);  // "" when not given
 // The checks behind /readyz and /healthz; always there, whether they are served or not.
 struct mw_health *mw_host_health(struct mw_host *h);

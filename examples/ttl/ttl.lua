@@ -10,9 +10,9 @@ local function clean(resource)
   return function(ctx, object)
     local ttl = kube.get(object, "metadata", "annotations", TTL)
     if not ttl or object.metadata.deletionTimestamp then return end
-    local ok, seconds = pcall(kube.duration.parse, ttl)
-    if not ok then
-      ctx.events:warning(object, "BadTTL", "the annotation %s must be a duration such as 30m, not '%s'", TTL, ttl)
+    local seconds = kube.duration.parse(ttl)
+    if not seconds then
+      ctx.events:warn(object, "BadTTL", "the annotation %s must be a duration such as 30m, not '%s'", TTL, ttl)
       error(kube.terminal(("%s: '%s' is no duration"):format(TTL, ttl)))
     end
     local left = kube.time.parse(object.metadata.creationTimestamp) + seconds - kube.time.now()

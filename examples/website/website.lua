@@ -37,6 +37,12 @@ end
 
 local function entry_key(site) return DIRECTORY .. "/" .. site.metadata.namespace .. "." .. site.metadata.name end
 
+-- The way back: the site of an entry.
+local function site_key(entry)
+  if entry.metadata.namespace ~= DIRECTORY then return nil end
+  return (entry.metadata.name:gsub("%.", "/", 1))
+end
+
 local function entry(site)
   return {
     apiVersion = "v1", kind = "ConfigMap",
@@ -57,6 +63,9 @@ kube.controller {
   name = "website",
   resource = "example.com/v1/websites",
   owns = { "apps/v1/deployments", "v1/services" },
+  -- An entry of the directory that somebody changes or removes concerns its site.
+  watches = { { resource = "v1/configmaps", map = site_key } },
+  reads = { "v1/namespaces" },
   workers = 4,
 
   reconcile = function(ctx, site)

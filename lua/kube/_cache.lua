@@ -13,6 +13,7 @@ local cache = {}
 local factories = {}
 
 local function factory_of(namespace, opts)
+  if not namespace and not opts.label_selector and not opts.field_selector then return factory.default() end
   local parts = { namespace or "" }
   for _, name in ipairs { "label_selector", "field_selector" } do
     parts[#parts + 1] = name .. "=" .. tostring(opts[name] or "")

@@ -263,8 +263,7 @@ local function run(state)
   local ok, err = pcall(start, state)
   if ok then return end
   if type(err) == "table" and err.code == "cancelled" then error(err, 0) end
-  core.log.write("error", "controller failed", { controller = state.name, error = tostring(err) })
-  core.task.shutdown(1)
+  core.task.fail(("controller %s: %s"):format(state.name, tostring(err)))
 end
 
 --- Declares a controller: from here on, whatever happens to its resource, or to what it owns and

@@ -208,4 +208,13 @@ function factory.new(opts)
 end
 
 factory.pair = Pair
+local default
+
+--- The script's default one, without options: kube.informer() and controllers share its informers.
+---@return kube.Factory
+function factory.default()
+  default = default or factory.new()
+  return default
+end
+
 return factory

@@ -66,21 +66,14 @@ function kube.try_request(opts) return client.try_request(nil, opts, "kube.try_r
 ---@return kube.Factory
 function kube.shared_informer_factory(opts) return factory.new(opts) end
 
-local default_factory
-
---- The informer of a resource on the default factory: started by itself, ready to take handlers. With
---- options it is one of its own.
+--- The informer of a resource on the default factory: started by itself, ready to take handlers, and the one that
+--- controllers read, unless they have namespaces or selectors of their own. With options it is another.
 ---@param resource string "v1/pods", "apps/v1/deployments"
 ---@param opts? table as for shared_informer_factory
 ---@return kube.Informer
 function kube.informer(resource, opts)
-  local f = default_factory
-  if opts ~= nil then
-    f = factory.new(informer_options.check("informer", opts, informer_options.known))
-  elseif not f then
-    f = factory.new()
-    default_factory = f
-  end
+  local f = opts == nil and factory.default()
+    or factory.new(informer_options.check("informer", opts, informer_options.known))
   local inf = f:for_resource(resource):informer()
   core.task.defer(function() f:start() end)
   return inf

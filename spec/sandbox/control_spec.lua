@@ -160,6 +160,16 @@ describe("the sandbox's control", function()
     assert.are.equal("ADDED a, ADDED b, ADDED c", rig.summary(events))
   end)
 
+  it("sends bookmarks to the watches that want some, behind what waits", function()
+    local wanting, other = box:watch(since_now() .. "&allowWatchBookmarks=true"), box:watch(since_now())
+    box:create(CM, { metadata = { name = "a" } })
+    local answer = control("POST", "watches", { action = "bookmark" })
+    assert.are.equal(box.S.store.revision, answer.revision)
+    assert.are.equal(("%d"):format(answer.revision), wanting[#wanting].object.metadata.resourceVersion)
+    assert.are.equal("BOOKMARK", wanting[#wanting].type)
+    assert.are.equal("ADDED a", rig.summary(other))
+  end)
+
   it("stops the clock and moves it on: events of the past hour go when it is over", function()
     control("POST", "clock", { freeze = 1000 })
     local created = box:create("/api/v1/namespaces/default/events", { metadata = { name = "e" }, type = "Normal",
@@ -201,7 +211,7 @@ describe("the sandbox's control", function()
     { "POST", "faults", { status = 200 }, "must be one of a failure" },
     { "POST", "faults", { status = "500" }, "'status' must be a number" },
     { "DELETE", "faults/77", nil, "there is no fault 77" },
-    { "POST", "watches", { action = "stop" }, "'action' must be pause, step, resume or cut" },
+    { "POST", "watches", { action = "stop" }, "'action' must be pause, step, resume, bookmark or cut" },
     { "POST", "clock", { advance = 1 }, "only a frozen clock can be advanced" },
     { "PUT", "snapshot", "[]", "must be a snapshot" },
     { "POST", "seed", "{bad", "the body must be a JSON object" },

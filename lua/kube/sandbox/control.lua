@@ -86,10 +86,14 @@ actions["POST watches"] = function(ctx)
     watches:step(given.count or 1)
   elseif given.action == "cut" then
     watches:cut()
+  elseif given.action == "bookmark" then
+    watches:bookmark()
   else
-    bad("'action' must be pause, step, resume or cut")
+    bad("'action' must be pause, step, resume, bookmark or cut")
   end
-  return answer(200, watches:state())
+  local state = watches:state()
+  state.revision = ctx.S.store.revision
+  return answer(200, state)
 end
 
 actions["GET clock"] = function(ctx) return answer(200, clock_state(ctx.S)) end

@@ -128,6 +128,11 @@ end
 ---@return kube.sandbox.Watches
 function sandbox.resume_watches(client) return watches("resume_watches", client, { action = "resume" }) end
 
+--- Sends a bookmark to all watches that want some: whoever has seen it has seen every change so far.
+---@param client? kube.Client
+---@return integer revision that the bookmark names
+function sandbox.bookmark(client) return watches("bookmark", client, { action = "bookmark" }).revision end
+
 --- Ends all watches as a broken connection does.
 ---@param client? kube.Client
 ---@return kube.sandbox.Watches

@@ -119,6 +119,14 @@ function Hub:resume()
   self:flush()
 end
 
+--- Sends all watches that want bookmarks one, behind what waits.
+function Hub:bookmark()
+  for _, w in ipairs(watchers(self)) do
+    if w.options.bookmarks then w:push_bookmark() end
+  end
+  if not self.paused then self:flush() end
+end
+
 --- Ends all watches, or those of one storage (its definition is gone), once they were told all.
 function Hub:finish(storage)
   for _, w in ipairs(watchers(self, storage)) do w:finish() end
