@@ -30,10 +30,11 @@ end
 local Cache = {}
 Cache.__index = Cache
 
---- The caches of one controller. namespaces: a list, or nil for the script's default.
-function cache.new(namespaces)
+--- The caches of one controller. namespaces: a list, or nil for the script's default; vanished: see
+--- kube._overlay.
+function cache.new(namespaces, vanished)
   local self = setmetatable({ _namespaces = namespaces, _informers = {}, _order = {} }, Cache)
-  self.overlay = overlay.new(function(resource, key) return self:reader(resource, key) end)
+  self.overlay = overlay.new(function(resource, key) return self:reader(resource, key) end, vanished)
   return self
 end
 

@@ -24,6 +24,7 @@ local M = {}
 local LOW_PRIORITY = -100
 local WORKERS_MAX = 1024
 local RETRY_BASE, RETRY_MAX = 0.005, 300
+local SWEEP = 0.5  -- seconds between looks for writes that vanished
 local PATIENCE = 10  -- seconds until it is said what is waited for, and again after each such time
 
 local by_name = {}
@@ -280,10 +281,14 @@ function M.new(opts)
     reconcile = opts.reconcile, finalizer = opts.finalizer, finalize = opts.finalize, workers = opts.workers or 1,
     timeout = opts.timeout or 60, retry = { base = base, max = max, attempts = retry.attempts },
     resync = opts.resync or 0, sync_timeout = opts.sync_timeout, sources = sources, registrations = {},
-    cache = cache.new(opts.namespaces), history = history.new(),
+    history = history.new(),
     queue = workqueue.new { name = name, base_delay = base, max_delay = max, qps = false },
     metrics = metrics.new(name, opts.workers or 1),
   }
+  state.cache = cache.new(opts.namespaces, function(key, resource)
+    state.queue:add(key, { reason = "vanished " .. resource })
+  end)
+  core.task.every(SWEEP, function() state.cache.overlay:sweep() end)
   state.events = function()
     state.recorder = state.recorder or events.recorder { name = name }
     return state.recorder

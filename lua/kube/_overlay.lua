@@ -6,6 +6,9 @@
 -- its resource version or beyond. Versions of one server are numbers that grow, so they are compared.
 -- A deletion carries no version: it is forgotten once the store, at or beyond the last version that the
 -- object was known with, has it no more, or has another of that name.
+--
+-- What was written and is gone before the store has ever seen it, while a watch was down, makes no event:
+-- nobody would notice. So whoever wrote it is told when the store has caught up without it.
 local core = require "kube._core"
 
 local overlay = {}
@@ -24,9 +27,10 @@ local function version_of(object) return object and object.metadata.resourceVers
 local Overlay = {}
 Overlay.__index = Overlay
 
---- readers: resource -> function(key) that gives the reader of the store that has this key, or nil.
-function overlay.new(reader_of)
-  return setmetatable({ _reader_of = reader_of, _entries = {}, _count = 0 }, Overlay)
+--- reader_of(resource, key): the reader of the store that has this key, or nil. vanished(by, resource): what
+--- `by` had written is gone unseen.
+function overlay.new(reader_of, vanished)
+  return setmetatable({ _reader_of = reader_of, _vanished = vanished, _entries = {}, _count = 0 }, Overlay)
 end
 
 local function caught_up(entry, stored, reader)
@@ -38,17 +42,22 @@ local function caught_up(entry, stored, reader)
     or reached(reader:resource_version(), entry.version)
 end
 
-function Overlay:_drop(entries, key)
-  entries[key] = nil
+-- The store has caught up with an entry.
+function Overlay:_drop(resource, key, stored)
+  local entry = self._entries[resource][key]
+  self._entries[resource][key] = nil
   self._count = self._count - 1
+  if entry.object and not stored then self._vanished(entry.by, resource) end
 end
 
--- Forgets what the stores have caught up with.
-function Overlay:_sweep()
+--- Forgets what the stores have caught up with.
+function Overlay:sweep()
+  if self._count == 0 then return end
   for resource, entries in pairs(self._entries) do
     for key, entry in pairs(entries) do
       local reader = self._reader_of(resource, key)
-      if not reader or caught_up(entry, reader:get(key), reader) then self:_drop(entries, key) end
+      local stored = reader:get(key)
+      if caught_up(entry, stored, reader) then self:_drop(resource, key, stored) end
     end
   end
 end
@@ -56,7 +65,7 @@ end
 -- When a store does not catch up for that long, memory is the lesser loss.
 function Overlay:_make_room()
   if self._count < ENTRIES_MAX then return end
-  self:_sweep()
+  self:sweep()
   if self._count < ENTRIES_MAX then return end
   core.log.write("warn", "too many writes that no cache has seen; reads may be behind them",
     { writes = self._count })
@@ -76,23 +85,22 @@ end
 
 local function later(a, b) return reached(a, b) and a or b end
 
---- The server answered a write with `object`; nil or a Status: it is gone.
-function Overlay:note(verb, resource, key, object)
+--- The server answered a write with `object`, nil when it is gone. by: who wrote it.
+function Overlay:note(verb, resource, key, object, by)
   local reader = self._reader_of(resource, key)
   if not reader then return end
   local known = self._entries[resource] and self._entries[resource][key]
-  local gone = verb == "delete" and (not object or object.kind == "Status")
-  if not gone then
+  if object then
     local version = version_of(object)
     -- Answers of writes that were sent at once may come in any order.
     if version ~= "" and not (known and known.object and reached(known.version, version)) then
-      self:_put(resource, key, { object = object, version = version, uid = object.metadata.uid })
+      self:_put(resource, key, { object = object, version = version, uid = object.metadata.uid, by = by })
     end
     return
   end
   local stored = reader:get(key)
-  local uid = core.codec.get(object, "details.uid") or (known and known.uid) or (stored and stored.metadata.uid)
-  if not uid then return end
+  local uid = (known and known.uid) or (stored and stored.metadata.uid)
+  if verb ~= "delete" or not uid then return end
   self:_put(resource, key, { uid = uid, version = later(known and known.version or "", version_of(stored)) })
 end
 
@@ -103,7 +111,7 @@ function Overlay:get(resource, key, stored, reader)
   local entry = entries and entries[key]
   if not entry then return stored end
   if not caught_up(entry, stored, reader) then return entry.object end
-  self:_drop(entries, key)
+  self:_drop(resource, key, stored)
   return stored
 end
 
@@ -115,7 +123,7 @@ end
 function Overlay:merge(resource, items, matches)
   local entries = self._entries[resource]
   if not entries or not next(entries) then return items end
-  self:_sweep()
+  self:sweep()
   local kept, seen = {}, {}
   for _, item in ipairs(items) do
     local key = core.codec.object_key(item)

@@ -42,7 +42,7 @@ end
 options.guard(Log, "ctx.log")
 
 -- What a session tells of each answered request.
-local function observer(controller, run)
+local function observer(controller, key_of_run, run)
   return function(verb, resource, key, object)
     if verb == "get" or verb == "list" then
       run.reads = run.reads + 1
@@ -52,7 +52,7 @@ local function observer(controller, run)
     if run.written <= WRITES_KEPT then
       run.writes[run.written] = ("%s %s %s"):format(verb, resource, key or "")
     end
-    if key then controller.cache.overlay:note(verb, resource, key, object) end
+    if key then controller.cache.overlay:note(verb, resource, key, object, key_of_run) end
   end
 end
 
@@ -81,7 +81,7 @@ local lazy = {
   events = function(ctx) return ctx._controller.events() end,
   client = function(ctx)
     local controller = ctx._controller
-    return verbs.session { field_manager = controller.name, observe = observer(controller, ctx._run),
+    return verbs.session { field_manager = controller.name, observe = observer(controller, ctx.key, ctx._run),
       cached = function(resource, key) return controller.cache:get(resource, key) end }
   end,
 }

@@ -289,6 +289,36 @@ describe("a controller", function()
     ]])
   end)
 
+  it("makes again what it made and somebody removed before its cache had seen it", function()
+    play([[
+      kube.controller {
+        name = "maker", resource = "v1/configmaps", namespaces = PLAY, predicate = { path = "data.go" },
+        owns = { "v1/secrets" },
+        reconcile = function(ctx, object)
+          if not object then return end
+          ctx.client:apply(kube.set_owner({ apiVersion = "v1", kind = "Secret",
+            metadata = { name = ctx.name, namespace = "play" } }, object))
+          note(table.concat(ctx.reasons, ", "))
+        end,
+      }
+      local function secret() return (kube.client:try_get("v1/secrets", "play/a")) end
+    ]], [[
+      create("other", { go = "1" })
+      eventually(function() return #log > 0 end)
+      kube.sleep(0.2)
+      for i = #log, 1, -1 do log[i] = nil end
+      sandbox.fault { verb = "watch", resource = "secrets", count = 0, status = 503 }
+      sandbox.cut_watches()
+      create("a", { go = "1" })
+      eventually(secret)
+      kube.client:delete("v1/secrets", "play/a")
+      sandbox.expire()
+      sandbox.clear_faults()
+      eventually(secret, "it was not made again")
+      assert(text(log):find("vanished v1/secrets", 1, true), text(log))
+    ]])
+  end)
+
   it("stops a run at its timeout, and tries again", function()
     local _, err = play([[
       kube.controller {
