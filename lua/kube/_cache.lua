@@ -9,19 +9,20 @@ local overlay = require "kube._overlay"
 
 local cache = {}
 
--- One factory per set of options: controllers of one script share the caches that are the same.
+-- One factory per set of options. The host has one cache for those that ask for the same objects, at
+-- the shortest of their resync periods.
 local factories = {}
 
 local function factory_of(namespace, opts)
   if not namespace and not opts.label_selector and not opts.field_selector then return factory.default() end
   local parts = { namespace or "" }
-  for _, name in ipairs { "label_selector", "field_selector" } do
+  for _, name in ipairs { "label_selector", "field_selector", "resync" } do
     parts[#parts + 1] = name .. "=" .. tostring(opts[name] or "")
   end
   local id = table.concat(parts, "\n") .. (namespace and "" or "\n*")
   if not factories[id] then
     factories[id] = factory.new { namespace = namespace, label_selector = opts.label_selector,
-      field_selector = opts.field_selector }
+      field_selector = opts.field_selector, resync = opts.resync }
   end
   return factories[id]
 end
