@@ -82,7 +82,8 @@ static const char usage_test[] =
     "  -- OPTIONS            for busted, such as --filter=PATTERN or --output=TAP\n"
     "\n"
     "Exit status: 0 all specs passed, 1 some did not or something did not start, 2 wrong "
-    "arguments.\n";
+    "arguments,\n"
+    "130 stopped by a signal.\n";
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 

@@ -147,7 +147,7 @@ void mw_host_poke(struct mw_host *h) {
 static void on_first_signal(void *arg) {
   struct mw_host *h = arg;
   if (!h->shutdown) mw_log(MW_LOG_INFO, "shutting down");
-  mw_host_shutdown(h, MW_EXIT_OK);
+  mw_host_shutdown(h, h->config->stopped);
 }
 
 static void on_signal(uv_signal_t *handle, int number) {

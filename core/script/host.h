@@ -30,6 +30,7 @@ struct mw_host_config {
   bool jit;
   bool http1_only;
   const char *listen;  // where metrics and probes are served, ADDRESS:PORT; NULL: nowhere
+  int stopped;         // the exit code after a signal; 0: MW_EXIT_OK
   double grace;        // seconds for tasks to end at shutdown, 0: 10
 };
 

@@ -56,6 +56,7 @@ local function main()
   end
   local code = tame(compatibility, require "busted.core")
   _G.arg = arguments()
+  io.stdout:setvbuf("line") -- what specs print stands between the lines of the log
   run.pristine = sandbox.snapshot()
   local ok, err = xpcall(require "busted.runner", function(err)
     return err == ENDED and ENDED or debug.traceback(tostring(err), 2)

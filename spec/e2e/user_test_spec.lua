@@ -1,26 +1,29 @@
 -- `moonwatch test`: specs of scripts, run by the binary.
+local cleanup = require "spec.support.cleanup"
 local run = require "spec.support.run"
 local uv = require "luv"
 
--- Runs specs: `files` by name, in a directory of their own, or the ones of this repository.
-local function run_specs(files, options)
-  options = options or {}
-  local args = { "test" }
-  local directory
-  if files then
-    directory = assert(uv.fs_mkdtemp("/tmp/mw-XXXXXX"))
-    for name, text in pairs(files) do
-      local file = assert(io.open(directory .. "/" .. name, "wb"))
-      file:write(text)
-      file:close()
-    end
-    args[2] = directory
+-- Puts files by name into a directory of their own, until the spec is over.
+local function place(files)
+  local directory = assert(uv.fs_mkdtemp("/tmp/mw-XXXXXX"))
+  for name, text in pairs(files) do
+    local file = assert(io.open(directory .. "/" .. name, "wb"))
+    file:write(text)
+    file:close()
   end
+  cleanup.later(function()
+    for name in pairs(files) do os.remove(directory .. "/" .. name) end
+    uv.fs_rmdir(directory)
+  end)
+  return directory
+end
+
+-- Runs specs: files by name, or those of a directory of this repository.
+local function run_specs(specs, options)
+  options = options or {}
+  local args = { "test", type(specs) == "string" and specs or place(specs) }
   for _, word in ipairs(options.args or {}) do args[#args + 1] = word end
-  local result = run.run_command(args, { timeout = 60, env = options.env })
-  for name in pairs(files or {}) do os.remove(directory .. "/" .. name) end
-  if directory then uv.fs_rmdir(directory) end
-  return result
+  return run.run_command(args, { timeout = 60, env = options.env })
 end
 
 local controller = [[
@@ -34,8 +37,10 @@ local controller = [[
 ]]
 
 describe("moonwatch test", function()
+  cleanup.install()
+
   it("runs the specs of the examples", function()
-    local result = run_specs(nil, { args = { "examples" } })
+    local result = run_specs("examples")
     assert.are.equal("", result.stderr:gsub("[^\n]*not now[^\n]*\n", ""):gsub("[^\n]*is no duration[^\n]*\n", ""))
     assert.matches("18 successes / 0 failures / 0 errors", result.stdout)
     assert.are.equal(0, result.code)
@@ -105,6 +110,21 @@ describe("moonwatch test", function()
     assert.are.equal(1, result.code)
   end)
 
+  it("does not call it a success when a signal stopped it", function()
+    local directory = place { ["idle.lua"] = 'require("kube").sleep(0)', ["a_spec.lua"] = [[
+      it("waits", function()
+        require("kube.test").new { script = "idle.lua" }
+        print("waiting")
+        require("kube").sleep(60)
+      end)
+    ]] }
+    local proc = run.start_command { "test", directory }
+    cleanup.later(function() proc:kill("sigkill") end)
+    proc:wait_line("^waiting$", 20)
+    proc:kill("sigterm")
+    assert.are.equal(130, proc:wait_exit(20))
+  end)
+
   it("has options of its own, and refuses others", function()
     local result = run.run_command({ "help", "test" })
     assert.matches("^Usage: moonwatch test", result.stdout)
@@ -115,13 +135,14 @@ describe("moonwatch test", function()
 end)
 
 describe("kube.test", function()
-  -- Runs the text of a spec beside controller.lua; `kt` is there.
+  cleanup.install()
+
+  -- Runs the text of a spec beside controller.lua; kube and kt are there.
   local function check(source, files)
     local all = { ["controller.lua"] = controller,
       ["a_spec.lua"] = 'local kube, kt = require "kube", require "kube.test"\n' .. source }
     for name, text in pairs(files or {}) do all[name] = text end
-    local result = run_specs(all)
-    return result
+    return run_specs(all)
   end
 
   local function passes(source, files)
