@@ -135,12 +135,22 @@ describe("the example", function()
 end)
 
 describe("the examples", function()
-  it("all have a spec above", function()
+  -- Those beside them are run by user_test_spec.lua.
+  it("all have a spec above, or beside them", function()
     local missing = {}
-    for name in uv.fs_scandir_next, assert(uv.fs_scandir("examples")) do
-      local example = name:match("^(.+)%.lua$")
-      if example and not tested[example] then missing[#missing + 1] = name end
+    local function look(directory)
+      for name, kind in uv.fs_scandir_next, assert(uv.fs_scandir(directory)) do
+        local path = directory .. "/" .. name
+        local example = path:match("^examples/(.+)%.lua$")
+        if kind == "directory" then
+          look(path)
+        elseif example and not example:find("_spec$") and not tested[example]
+          and not uv.fs_stat("examples/" .. example .. "_spec.lua") then
+          missing[#missing + 1] = path
+        end
+      end
     end
+    look("examples")
     assert.are.same({}, missing)
   end)
 end)

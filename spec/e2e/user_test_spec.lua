@@ -42,7 +42,7 @@ describe("moonwatch test", function()
   it("runs the specs of the examples", function()
     local result = run_specs("examples")
     assert.are.equal("", result.stderr:gsub("[^\n]*not now[^\n]*\n", ""):gsub("[^\n]*is no duration[^\n]*\n", ""))
-    assert.matches("18 successes / 0 failures / 0 errors", result.stdout)
+    assert.matches("%d%d successes / 0 failures / 0 errors / 0 pending", result.stdout)
     assert.are.equal(0, result.code)
   end)
 

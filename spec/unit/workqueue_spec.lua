@@ -561,6 +561,22 @@ describe("a work queue", function()
       C.mw_queues_put(queues, again)
     end)
 
+    it("is forgotten with its keys when that is asked for, unless somebody uses it", function()
+      local used, left = get("x"), get("y")
+      for _, queue in ipairs { used, left } do
+        assert.are.equal(0, C.mw_workqueue_add(queue, unit.slice("a"), nil))
+      end
+      local user = C.mw_workqueue_join(used, nil, nil)
+      C.mw_queues_put(queues, left)
+      C.mw_queues_forget(queues)
+      assert.are.equal(2, unit.live()["work queue"]) -- the rig's own, and x
+      local fresh, same = get("y"), get("x")
+      assert.are.equal(0, tonumber(C.mw_workqueue_len(fresh)))
+      assert.is_true(same == used)
+      C.mw_workqueue_leave(user)
+      for _, queue in ipairs { fresh, same, used } do C.mw_queues_put(queues, queue) end
+    end)
+
     it("is a new one after it was shut down", function()
       local first = get("x")
       assert.are.equal(0, C.mw_workqueue_add(first, unit.slice("a"), nil))
