@@ -5,3 +5,5 @@ files["examples"] = { read_globals = { "kube", "log" } }
 files["spec"] = { std = "+busted" }
 files["examples/**/*_spec.lua"] = { std = "+busted" }
 files["spec/support/random_script.lua"] = { read_globals = { "kube", "log" } }
+-- Declarations for editors and for scripts/docs; no code.
+files["lua/kube/_meta"] = { globals = { "kube" }, ignore = { "212", "241" } }

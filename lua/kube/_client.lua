@@ -244,10 +244,7 @@ function M.request(client, opts, what)
   errors.raise(err)
 end
 
----@class kube.Client: kube.Session
----@field server fun(self: kube.Client): string
----@field context fun(self: kube.Client): string
----@field namespace fun(self: kube.Client): string
+---@class kube.Client
 local Client = core.client.methods
 
 --- Sends a request and waits for the answer; raises a kube.Error when it is 400 or above, or none.

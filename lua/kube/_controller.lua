@@ -38,7 +38,7 @@ local by_name = {}
 ---@field reads? string[] resources that are cached for ctx.cache and queue nothing
 ---@field predicate? kube.EventPredicate|kube.Predicate|function which events of the resource count
 ---@field finalizer? string is put on every object, and taken away after finalize
----@field finalize? fun(ctx: kube.Context, object: table): table?
+---@field finalize? fun(ctx: kube.Context, object: table): table? cleans up behind an object that is being deleted
 ---@field workers? integer how many keys at once, default 1
 ---@field timeout? number seconds for one run, default 60
 ---@field retry? { base?: number, max?: number, attempts?: integer } default 0.005 s doubling up to 300 s, for ever
@@ -157,6 +157,7 @@ local function check_options(opts)
   return name, retry
 end
 
+--- What kube.controller returns.
 ---@class kube.Controller
 local Controller = {}
 Controller.__index = Controller

@@ -3,6 +3,7 @@ local core = require "kube._core"
 
 local errors = {}
 
+--- What goes wrong, as a table; tostring() of it is the message.
 ---@class kube.Error
 ---@field code string what went wrong, one word in snake_case: of a server's answer "not_found", "already_exists",
 --- "conflict", "forbidden", "unauthorized", "invalid", "bad_request", "gone", "expired", "too_many_requests",
@@ -101,24 +102,78 @@ local function predicate(...)
 end
 
 errors.predicates = {
+  --- Whether it says that there is no such object.
+  ---@param err any
+  ---@return boolean
   is_not_found = predicate "not_found",
+  --- Whether an object of that name was there already.
+  ---@param err any
+  ---@return boolean
   is_already_exists = predicate "already_exists",
+  --- Whether somebody else was faster: read it anew and try again.
+  ---@param err any
+  ---@return boolean
   is_conflict = predicate "conflict",
+  --- Whether the user may not do that.
+  ---@param err any
+  ---@return boolean
   is_forbidden = predicate "forbidden",
+  --- Whether the server does not know the user.
+  ---@param err any
+  ---@return boolean
   is_unauthorized = predicate "unauthorized",
+  --- Whether the server refused the object: details.causes tells which fields.
+  ---@param err any
+  ---@return boolean
   is_invalid = predicate "invalid",
+  --- Whether the server did not understand the request.
+  ---@param err any
+  ---@return boolean
   is_bad_request = predicate "bad_request",
+  --- Whether the resource does not have that verb.
+  ---@param err any
+  ---@return boolean
   is_method_not_allowed = predicate "method_not_allowed",
+  --- Whether it was there, and is not any more.
+  ---@param err any
+  ---@return boolean
   is_gone = predicate "gone",
+  --- Whether the history that was asked for is forgotten.
+  ---@param err any
+  ---@return boolean
   is_resource_expired = predicate("expired", "gone"),
+  --- Whether the server asks to slow down.
+  ---@param err any
+  ---@return boolean
   is_too_many_requests = predicate "too_many_requests",
+  --- Whether the server gave up; the same may go well later.
+  ---@param err any
+  ---@return boolean
   is_server_timeout = predicate "server_timeout",
+  --- Whether the time was over: that of a request, or of a task.
+  ---@param err any
+  ---@return boolean
   is_timeout = predicate("timeout"),
+  --- Whether something went wrong inside of the server.
+  ---@param err any
+  ---@return boolean
   is_internal_error = predicate "internal",
+  --- Whether the server cannot answer now.
+  ---@param err any
+  ---@return boolean
   is_service_unavailable = predicate "unavailable",
+  --- Whether the task was stopped.
+  ---@param err any
+  ---@return boolean
   is_cancelled = predicate "cancelled",
+  --- Whether it is a write that was not sent because this process does not lead.
+  ---@param err any
+  ---@return boolean
   is_not_leading = predicate "not_leading",
-  is_no_match = predicate "no_match", -- no such kind or resource
+  --- Whether the server has no such kind or resource.
+  ---@param err any
+  ---@return boolean
+  is_no_match = predicate "no_match",
 }
 
 return errors

@@ -57,6 +57,7 @@ local family -- moonwatch_events_total, of all recorders
 
 local SERIES_MAX = 1000
 
+--- Who records events: kube.events, ctx.events, or one of kube.recorder.
 ---@class kube.Recorder
 local Recorder = {}
 Recorder.__index = Recorder

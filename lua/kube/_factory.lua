@@ -8,10 +8,15 @@ local options = require "kube._options"
 local reader = require "kube._indexer"
 local task = require "kube._task"
 
+--- Informers that are shared, one per resource. Every built-in group has a method: `factory:core():v1():pods()` is
+--- the pair of pods.
+---@class kube.Factory
 local Factory = {}
 Factory.__index = Factory
 
 -- A pair: what client-go calls PodInformer, with Informer() and Lister().
+--- The informer and the lister of a resource.
+---@class kube.Pair
 local Pair = {}
 Pair.__index = Pair
 
@@ -74,7 +79,8 @@ end
 --- "example.com/v1/webs". Options add to the factory's own for this resource; they are for the first
 --- who asks, because there is one informer.
 ---@param resource string
----@param opts? table
+---@param opts? kube.FactoryOptions
+---@return kube.Pair
 function Factory:for_resource(resource, opts)
   if type(resource) ~= "string" then
     errors.misuse("for_resource takes \"group/version/plural\" (or \"version/plural\" for core)")

@@ -6,6 +6,8 @@ local task = require "kube._task"
 
 local handler = {}
 
+--- A handler that was added to an informer.
+---@class kube.Registration
 local Registration = {}
 Registration.__index = Registration
 Registration.__name = "kube.registration"

@@ -3,6 +3,8 @@ local core = require "kube._core"
 local errors = require "kube._error"
 local options = require "kube._options"
 
+--- What is in the cache of an informer: client-go's Lister, Indexer and Store in one. It never waits.
+---@class kube.Lister
 local Reader = core.indexer
 
 local list_options = { namespace = "string", selector = "string|table|null" }

@@ -7,6 +7,8 @@ local known_groups = require "kube._groups"
 local options = require "kube._options"
 local task = require "kube._task"
 
+--- The cache of a resource and who hears of its changes.
+---@class kube.Informer
 local Informer = {}
 Informer.__index = Informer
 Informer.__name = "kube.informer"
@@ -56,10 +58,10 @@ end)
 --- Registers a handler. A handler added to a running informer first gets every cached object as
 --- on_add(obj, true). Calls for one handler come one at a time, in order; a call may await.
 ---@class kube.Handler
----@field on_add? fun(obj: table, initial: boolean)
----@field on_update? fun(old: table, new: table)
----@field on_delete? fun(obj: table, stale: boolean)
----@field filter? fun(obj: table): boolean
+---@field on_add? fun(obj: table, initial: boolean) initial: it was there when the handler came
+---@field on_update? fun(old: table, new: table) also for a resync, where both are the same
+---@field on_delete? fun(obj: table, stale: boolean) stale: the deletion itself was missed, and obj is what was known
+---@field filter? fun(obj: table): boolean which objects are for this handler; one that passes no longer is a delete
 ---@field predicate? kube.Predicate|kube.Predicate[] runs in C; of a list, all must hold
 ---@field resync? number seconds
 ---@field replay? boolean false: no on_add for what is cached already

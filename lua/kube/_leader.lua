@@ -87,6 +87,7 @@ function M.wait(timeout)
   return task.wait_until(core.lease.is_leading, timeout, "leader:wait()")
 end
 
+--- What kube.leader_election returns.
 ---@class kube.Leader
 local Leader = {}
 Leader.__index = Leader

@@ -27,7 +27,8 @@ end
 
 -- ---- one series ----
 
----@class kube.MetricChild one series: a metric with the values of its labels
+--- One series: a metric with the values of its labels.
+---@class kube.MetricChild
 local Child = {}
 Child.__index = Child
 
@@ -76,6 +77,7 @@ end
 
 -- ---- a metric ----
 
+--- A metric with its labels.
 ---@class kube.Metric
 local Metric = {}
 Metric.__index = Metric

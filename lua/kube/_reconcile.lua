@@ -56,6 +56,7 @@ local function observer(controller, key_of_run, run)
   end
 end
 
+--- What reconcile and finalize get first: one run for one key.
 ---@class kube.Context
 ---@field key string "namespace/name", or "name" where there is no namespace
 ---@field namespace string "" where there is none
@@ -63,7 +64,7 @@ end
 ---@field controller string
 ---@field cache kube.CacheView reads what the controller declared, with its own writes laid over
 ---@field client kube.Session verbs; they write under the controller's name
----@field log table :info, :warn, :error, :debug, with controller and key in every line
+---@field log kube.ContextLog with controller and key in every line
 ---@field events kube.Recorder under the controller's name
 ---@field attempt integer 1 for the first try, more after failures
 ---@field reasons string[] why the key was queued

@@ -19,10 +19,8 @@ local function results_of(ended)
   return select(2, core.outcome(ended))
 end
 
+--- A function that runs beside others, of kube.spawn or kube.background.
 ---@class kube.Task
----@field cancel fun(self: kube.Task) stops it and what belongs to it; it ends at its next await
----@field is_done fun(self: kube.Task): boolean
----@field name fun(self: kube.Task): string
 local Task = core.methods
 
 local wait = task.awaiting("task:wait()", core.wait)
@@ -179,7 +177,5 @@ end
 
 --- Lets other tasks run. Long computations call it now and then.
 function M.yield() task.sleep(0) end
-
-M.every = require("kube._timer").every
 
 return M

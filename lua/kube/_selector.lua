@@ -3,10 +3,6 @@ local core = require "kube._core"
 
 local M = {}
 
----@class kube.Selector
----@field matches fun(self: kube.Selector, labels?: table<string, string>): boolean
----@field text fun(self: kube.Selector): string as it is sent to the server
-
 --- A selector of a text ("app=web,tier in (a,b),!old"), of a map of labels, of a LabelSelector as specs have
 --- it ({ matchLabels =, matchExpressions = }), or of kube.null, which selects nothing. Raises with what is wrong.
 ---@param selector string|table

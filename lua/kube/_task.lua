@@ -144,6 +144,7 @@ function M.wait_until(predicate, timeout, what)
   return true
 end
 
+--- A channel that is closed once.
 ---@class kube.StopChannel
 local Stop = {}
 Stop.__index = Stop
@@ -193,6 +194,7 @@ function Stop:close()
   end
 end
 
+--- Whether it is closed.
 ---@return boolean
 function Stop:is_closed()
   return self._closed

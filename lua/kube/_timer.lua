@@ -19,6 +19,7 @@ local JITTER = 0.1
 ---@field count integer which run this is, from 1
 ---@field skipped integer how many runs were left out so far, because another one took too long
 
+--- What kube.every returns.
 ---@class kube.Timer
 local Timer = {}
 Timer.__index = Timer
@@ -113,6 +114,7 @@ function Timer:stop()
   if timers[self._name] == self then timers[self._name] = nil end
 end
 
+--- Its name.
 ---@return string
 function Timer:name() return self._name end
 

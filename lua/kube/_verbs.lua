@@ -12,6 +12,7 @@ local options = require "kube._options"
 
 local M = {}
 
+--- Who has the verbs: kube.client, a client of kube.new_client, or the ctx.client of a controller.
 ---@class kube.Session
 local Session = {}
 Session.__index = Session
@@ -57,7 +58,7 @@ function Session:list(resource, opts) return run(self, "list", opts, resource) e
 ---@param resource string "v1/pods", "apps/v1/deployments"
 ---@param opts? kube.VerbOptions
 ---@return table[]? objects
----@return kube.Error? or the metadata
+---@return kube.Error? err or the metadata
 function Session:try_list(resource, opts) return try(self, "list", opts, resource) end
 
 --- Goes through the objects of a resource page by page: `for object in client:each("v1/pods", opts) do`. Where a

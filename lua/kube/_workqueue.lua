@@ -13,6 +13,7 @@ local SECONDS_MAX = 1e9
 local QPS, BURST = 10, 100
 local DRAIN_SECONDS = 30
 
+--- What kube.workqueue returns.
 ---@class kube.WorkQueue
 local Queue = {}
 Queue.__index = Queue

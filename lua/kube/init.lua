@@ -52,16 +52,16 @@ function kube.try_request(opts) return client.try_request(nil, opts, "kube.try_r
 --- A factory of shared informers: one per resource, shared by all who ask this factory for it. Other
 --- factories have informers of their own, whatever their options.
 ---@class kube.FactoryOptions
----@field client? kube.Client
+---@field client? kube.Client default: the host's own
 ---@field resync? number seconds between resyncs; 0 for none
 ---@field namespace? string "" for all; default: the -n of the command line
----@field label_selector? string|table
----@field field_selector? string|table
----@field tweak_list_options? fun(options: table) runs once per informer
----@field custom_resync? table<string, number> by resource
----@field transform? function|{ keep?: string[], drop?: string[] }
----@field metadata_only? boolean
----@field keep_managed_fields? boolean
+---@field label_selector? string|table what the server shall send
+---@field field_selector? string|table what the server shall send
+---@field tweak_list_options? fun(options: table) runs once per informer and may change what is asked for
+---@field custom_resync? table<string, number> seconds by resource
+---@field transform? function|{ keep?: string[], drop?: string[] } what of an object is stored; paths run in C
+---@field metadata_only? boolean only metadata is asked for and stored
+---@field keep_managed_fields? boolean they are dropped otherwise
 ---@param opts? kube.FactoryOptions
 ---@return kube.Factory
 function kube.shared_informer_factory(opts) return factory.new(opts) end
@@ -69,7 +69,7 @@ function kube.shared_informer_factory(opts) return factory.new(opts) end
 --- The informer of a resource on the default factory: started by itself, ready to take handlers, and the one that
 --- controllers read, unless they have namespaces or selectors of their own. With options it is another.
 ---@param resource string "v1/pods", "apps/v1/deployments"
----@param opts? table as for shared_informer_factory
+---@param opts? kube.FactoryOptions
 ---@return kube.Informer
 function kube.informer(resource, opts)
   local f = opts == nil and factory.default()
@@ -145,30 +145,13 @@ function kube.wait_for_cache_sync(stop, ...)
   return (look()) and true or false
 end
 
---- A channel that is closed once: stop:close() stops what was started with it.
-kube.stop_channel = task.stop_channel
-
---- Waits without stopping anything else.
----@param seconds number
-kube.sleep = task.sleep
-
---- Runs a function beside the rest, until it ends or the script does.
----@param name string
----@param fn function
-kube.background = task.background
-
---- Limits the requests of the host's own client; without options it has no limit.
----@param opts? kube.RateLimit
-kube.rate_limit = rate.rate_limit
-
---- Requests to other servers than the API server.
-kube.http = http
-
---- Calls a function again while it fails with a conflict.
-kube.retry_on_conflict = retry.on_conflict
+-- Each of these modules says what its functions do; lua/README.md has them all.
+kube.stop_channel, kube.sleep, kube.background = task.stop_channel, task.sleep, task.background
+kube.rate_limit, kube.retry_on_conflict, kube.http = rate.rate_limit, retry.on_conflict, http
 
 for name, predicate in pairs(errors.predicates) do kube[name] = predicate end
 for name, fn in pairs(require "kube._scope") do kube[name] = fn end
+kube.every = require("kube._timer").every
 
 kube.workqueue = workqueue.new
 
@@ -193,10 +176,10 @@ for _, name in ipairs { "condition", "duration", "finalizer", "quantity", "selec
 end
 require "kube._condition_patch"
 
---- Metrics of the script, served with --metrics-listen: kube.metric.counter { name = "web_syncs_total" }.
+-- Metrics of the script, served with --metrics-listen.
 kube.metric = { counter = metric.counter, gauge = metric.gauge, histogram = metric.histogram }
 
---- Structured logs: kube.log.info(message, { key = value }).
+-- Structured logs; lua/kube/_meta/log.lua declares them.
 kube.log = {}
 for _, level in ipairs { "error", "warn", "info", "debug" } do
   kube.log[level] = function(message, fields)
@@ -228,7 +211,7 @@ kube.int64 = core.codec.int64
 kube.null = core.codec.null
 kube.json = { encode = core.codec.encode, decode = core.codec.decode }
 
---- The key of an object: "ns/name", or "name".
+-- "ns/name", or "name".
 kube.key = core.codec.object_key
 
 return kube

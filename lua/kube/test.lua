@@ -21,6 +21,7 @@ local M = {}
 local SETTLE_TIMEOUT, LOOK_EVERY = 10, 0.005
 local MANAGER = "kube.test"
 
+--- A script that runs in a spec, of kt.new.
 ---@class kube.Test
 local Test = {}
 Test.__index = Test
@@ -178,16 +179,19 @@ function Test:get(resource, key)
   return object
 end
 
+--- All objects of a resource.
 ---@param resource string
 ---@param opts? kube.VerbOptions
 ---@return table[]
 function Test:list(resource, opts) return (self._session:list(resource, opts)) end
 
+--- Deletes an object, as somebody else than the script.
 ---@param resource string
 ---@param key string
 ---@param opts? kube.VerbOptions
 function Test:delete(resource, key, opts) return self._session:delete(resource, key, opts) end
 
+--- Changes an object by a merge patch, as somebody else than the script.
 ---@param resource string
 ---@param key string
 ---@param patch table
@@ -230,6 +234,8 @@ function Test:stop()
 end
 
 --- Writes as lines: "apply apps/v1/deployments default/web", with "(503)" behind what was refused.
+---@param list kube.TestWrite[]
+---@return string[]
 M.summary = writes.summary
 
 --- Whether a condition of an object is true; nil when it is unknown, or not there.

@@ -181,6 +181,22 @@ describe("a script in its sandbox", function()
     ]]
   end)
 
+  it("tells informers by a bookmark that they have seen everything", function()
+    play [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory { namespace = "elsewhere" }
+      local informer = factory:core():v1():configmaps():informer()
+      factory:start(stop)
+      factory:wait_for_cache_sync(stop)
+      create "a"
+      local revision = tostring(sandbox.bookmark())
+      kube.timeout(10, function()
+        while informer:last_sync_resource_version() ~= revision do kube.sleep(0.01) end
+      end)
+      stop:close()
+    ]]
+  end)
+
   it("goes back to a snapshot, and its informer with it", function()
     play [[
       watched()
