@@ -82,7 +82,7 @@ static bool call_test(void *ctx, const struct mw_notification *n) {
     lua_pushnil(L);
   }
   lua_pushstring(L, event_name(n));
-  if (mw_script_call(L, 3, 1, &s->failure) < 0) return false;
+  if (mw_script_call_as(L, "a predicate", 3, 1, &s->failure) < 0) return false;
   bool pass = lua_toboolean(L, -1);
   lua_pop(L, 1);
   return pass;
@@ -266,7 +266,7 @@ static int add_returned(struct delivery *d, lua_State *L) {
 static int add_mapped(struct delivery *d, lua_State *L, struct mw_object *o) {
   mw_luaref_push(L, d->source->fn);
   mw_objtable_push(L, o);
-  int rc = mw_script_call(L, 1, 1, d->err);
+  int rc = mw_script_call_as(L, "a map function", 1, 1, d->err);
   if (rc < 0) return rc;
   rc = add_returned(d, L);
   lua_pop(L, 1);

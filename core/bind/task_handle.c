@@ -226,9 +226,9 @@ static struct handle *insert_handle(lua_State *L, bool child) {
   return h;
 }
 
-// start({ name =, child =, trigger =, timeout =, shielded =, drains =, heeded =, inbox = }, fn,
-// ...): a task of the generation, whose failure is logged, or a child of the running one. An inbox
-// has a signal in it, inbox.signal.
+// start({ name =, child =, trigger =, timeout =, shielded =, queued =, drains =, heeded =,
+// inbox = }, fn, ...): a task of the generation, whose failure is logged, or a child of the running
+// one. An inbox has a signal in it, inbox.signal.
 static int task_start(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -240,6 +240,7 @@ static int task_start(lua_State *L) {
       .trigger = mw_bind_opt_string(L, 1, "trigger", NULL),
       .timeout = mw_bind_opt_seconds(L, 1, "timeout", 0),
       .shielded = mw_bind_opt_bool(L, 1, "shielded", false),
+      .queued = mw_bind_opt_bool(L, 1, "queued", false),
   };
   options.drains = insert_handle(L, options.child)->drains;
   struct mw_generation *g = mw_generation_of(L);

@@ -220,7 +220,7 @@ struct mw_task *mw_task_start_in(struct mw_task *parent, char *origin, struct lu
   mw_sample_begin(t, from, nargs);
   lua_checkstack(t->thread.co, nargs + 1);
   lua_xmove(from, t->thread.co, nargs + 1);
-  if (s->depth < START_DEPTH_MAX) return run(t, nargs) ? t : NULL;
+  if (!options->queued && s->depth < START_DEPTH_MAX) return run(t, nargs) ? t : NULL;
   t->state = MW_TASK_QUEUED;
   t->nargs = nargs;
   mw_loop_post(s->loop, start_queued, t);

@@ -62,6 +62,9 @@ struct mw_task_options {
   bool shielded;
   // At the end of the script it is waited for as long as the grace period lasts.
   bool drains;
+  // It begins from the loop: its time is its own, and not a part of that which whoever starts it
+  // may run without awaiting.
+  bool queued;
   double timeout;      // seconds, 0: only what it inherits
   mw_task_end_cb end;  // may be NULL; it may be called before mw_task_start returns
   void *ctx;
@@ -70,8 +73,9 @@ struct mw_task_options {
 #define MW_SHIELD_SECONDS 5.0
 
 // Takes a function and nargs (at most MW_TASK_ARGS_MAX) arguments off the top of `from` and runs it
-// as a task, at once, until it ends or awaits. (Tasks that start tasks that start tasks... do so
-// from the loop beyond some depth.) Returns NULL when the task has already ended.
+// as a task, at once unless it is to be queued, until it ends or awaits. (Tasks that start tasks
+// that start tasks... do so from the loop beyond some depth.) Returns NULL when the task has
+// already ended.
 struct mw_task *mw_task_start(struct mw_sched *s, struct lua_State *from, int nargs,
                               const struct mw_task_options *options);
 // The task that runs now, or NULL.

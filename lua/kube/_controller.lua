@@ -283,8 +283,6 @@ function M.new(opts)
     timeout = opts.timeout or 60, retry = { base = base, max = max, attempts = retry.attempts },
     resync = opts.resync or 0, sync_timeout = opts.sync_timeout, sources = sources, registrations = {},
     history = history.new(),
-    queue = workqueue.new { name = name, base_delay = base, max_delay = max, qps = false },
-    metrics = metrics.new(name, opts.workers or 1),
   }
   state.cache = cache.new(opts.namespaces, function(key, resource)
     state.queue:add(key, { reason = "vanished " .. resource })
@@ -294,7 +292,9 @@ function M.new(opts)
     state.recorder = state.recorder or events.recorder { name = name }
     return state.recorder
   end
-  state.cache:declare(opts.resource, opts)
+  state.cache:declare(opts.resource, opts)  -- which may refuse a selector; nothing has taken the name yet
+  state.queue = workqueue.new { name = name, base_delay = base, max_delay = max, qps = false }
+  state.metrics = metrics.new(name, opts.workers or 1)
   for _, source in ipairs(sources) do
     state.cache:declare(source.resource)
     state.owns = state.owns or source.map == "owner"

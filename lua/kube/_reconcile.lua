@@ -89,11 +89,18 @@ local lazy = {
 local known = { key = true, namespace = true, name = true, controller = true, attempt = true, reasons = true,
   deadline = true, remaining = true, cache = true, log = true, events = true, client = true }
 
+-- What a context has only while its run lasts: it counts into the run's history.
+local ENDS = { client = true, cache = true }
+
 local context_meta = { __metatable = false, __tostring = function(ctx) return "context of " .. ctx.key end }
 function context_meta.__index(ctx, name)
   if Context[name] then return Context[name] end
   local make = lazy[name]
   if make then
+    if ENDS[name] and ctx._run.result then
+      errors.misuse("ctx.%s: the run of %s has ended; start with kube.spawn() what the run is to wait for, and give "
+        .. "what goes on by itself kube.client", name, ctx.key)
+    end
     local value = make(ctx)
     rawset(ctx, name, value)
     return value
@@ -129,16 +136,16 @@ local function finalize(controller, ctx, object)
 end
 
 -- The finalizer is there before anything else is done for the object.
-local function body(controller, ctx)
+local function body(controller, ctx, reconcile)
   local object = controller.cache:get(controller.resource, ctx.key)
-  if not object or not controller.finalizer then return controller.reconcile(ctx, object) end
+  if not object or not controller.finalizer then return reconcile(ctx, object) end
   if object.metadata.deletionTimestamp then return finalize(controller, ctx, object) end
   if not finalizer.has(object, controller.finalizer) then
     local written, err = write_finalizers(controller, ctx, object, finalizer.add)
     if not written then error(err, 0) end
     object = written
   end
-  return controller.reconcile(ctx, object)
+  return reconcile(ctx, object)
 end
 
 local result_options = { requeue_after = "number", priority = "number" }
@@ -207,7 +214,7 @@ function M.run(controller, key, info)
   local began = core.task.now()
   local ok, result, report = task.run({ name = controller.name .. " " .. key, timeout = controller.timeout,
     drain = true, trigger = ("controller %s, key %s, attempt %d, because of %s"):format(controller.name, key,
-      run.attempt, table.concat(info.reasons, ", ")) }, body, controller, ctx)
+      run.attempt, table.concat(info.reasons, ", ")) }, body, controller, ctx, controller.reconcile)
   run.duration = core.task.now() - began
   local again, forget
   run.result, again, forget = outcome(controller, run, info, ok, result)
@@ -215,6 +222,7 @@ function M.run(controller, key, info)
   if again then queue:add(key, again) end
   queue:done(key)
   tell(controller, key, run, report)
+  ctx.client, ctx.cache = nil, nil
   controller.history:add(key, run)
   controller.metrics:ended(run)
 end

@@ -83,6 +83,26 @@ describe("the failures of a key", function()
     has(err, "controller wild, key play/b, attempt 1")
   end)
 
+  it("stops a run that never ends, and its worker goes on", function()
+    local _, err = play([[
+      local controller = kube.controller {
+        name = "endless", resource = "v1/configmaps", namespaces = PLAY, retry = { base = 0.001 },
+        predicate = { path = "data.v" },
+        reconcile = function(ctx)
+          note(ctx.name, ctx.attempt)
+          while ctx.name == "a" and ctx.attempt == 1 do end
+        end,
+      }
+    ]], [[
+      create("a", { v = "1" })
+      create("b", { v = "1" })
+      logged("a 1", "b 1", "a 2")
+      same("error", controller:history("play/a")[1].result)
+    ]])
+    has(err, "cpu budget exceeded: endless play/a ran for more than 1 s without awaiting")
+    has(err, "controller endless, key play/a, attempt 1")
+  end)
+
   it("are timeouts only when its own time was over", function()
     play([[
       local controller = kube.controller {
