@@ -1,6 +1,9 @@
 -- Every example runs as it is, without a cluster: what it prints is what its reader was promised.
+local cjson = require "cjson"
 local cleanup = require "spec.support.cleanup"
+local http_client = require "spec.support.http_client"
 local rig = require "spec.support.script_rig"
+local sandboxes = require "spec.support.sandbox"
 local uv = require "luv"
 
 local function object(api_version, kind, name, rv, rest)
@@ -131,6 +134,39 @@ describe("the example", function()
     proc:wait_line("^web\tdefault/empty\tnil$")
     rig.stop(proc)
     assert.are.equal("/apis/example.com/v1/webs", server.http.requests[1].path)
+  end)
+
+  it("greeter greets every namespace, and again when a greeting was lost or spoilt", function()
+    local sandbox = sandboxes.start()
+    cleanup.later(function() sandbox:stop() end)
+    local function of(namespace) return ("/api/v1/namespaces/%s/configmaps"):format(namespace) end
+    local function greeting(namespace)
+      for _, item in ipairs(cjson.decode(sandbox:ask("GET", of(namespace))).items) do
+        if item.metadata.name == "greeting" then return item end
+      end
+    end
+    local function greets(namespace, other_than)
+      local deadline = uv.hrtime() + 20e9
+      repeat
+        local found = greeting(namespace)
+        if found and found.data.hello == namespace and found.metadata.uid ~= other_than then return found.metadata end
+        http_client.wait(function() return false end, 0.02)
+      until uv.hrtime() > deadline
+      error("no greeting in " .. namespace, 2)
+    end
+    tested.greeter = true
+    local proc = rig.start(nil, "examples/greeter.lua", { kubeconfig = sandbox.kubeconfig })
+    greets("default")
+    sandbox:ask("POST", "/api/v1/namespaces", '{"metadata":{"name":"shop"}}')
+    local made = greets("shop")
+    local owner = made.ownerReferences[1]
+    assert.are.same({ "Namespace", "shop", true }, { owner.kind, owner.name, owner.controller })
+    sandbox:ask("DELETE", of "shop" .. "/greeting")
+    greets("shop", made.uid)
+    sandbox:ask("PUT", of "default" .. "/greeting",
+      '{"metadata":{"name":"greeting"},"data":{"hello":"nobody"}}')
+    greets("default")
+    rig.stop(proc)
   end)
 end)
 
