@@ -317,6 +317,7 @@ describe("the metrics of an informer", function()
       kube.leader_election { name = "web", namespace = "default" }
       kube.informer("v1/configmaps"):add_event_handler { on_add = function() end }
       local queue = kube.workqueue { name = "web" }
+      kube.controller { resource = "v1/services", reconcile = function() end }
       kube.sleep(0)
       kube.request { path = "/version" }
       queue:add("a")
