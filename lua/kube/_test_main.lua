@@ -15,13 +15,10 @@ local function complain(message, ...)
   return 1
 end
 
--- The arguments as busted takes them: where nothing says which specs, all below the current directory.
+-- The arguments as busted takes them.
 local function arguments()
-  local given = core.test.arguments()
-  local words, specs = { [0] = "moonwatch test", "--ignore-lua", "--pattern=_spec%.lua$" }, false
-  for _, word in ipairs(given) do specs = specs or not word:find("^%-") end
-  for _, word in ipairs(given) do words[#words + 1] = word end
-  if not specs then words[#words + 1] = "." end
+  local words = { [0] = "moonwatch test", "--ignore-lua", "--pattern=_spec%.lua$" }
+  for _, word in ipairs(core.test.arguments()) do words[#words + 1] = word end
   return words
 end
 

@@ -83,6 +83,16 @@ describe("moonwatch test", function()
     assert.are.equal(0, result.code)
   end)
 
+  it("runs all specs below the current directory when none is given", function()
+    local directory = place { ["a_spec.lua"] = 'it("one", function() end)',
+      ["b_spec.lua"] = 'it("two", function() end)', ["spec.lua"] = "error('not this one')" }
+    local binary = assert(uv.fs_realpath(run.binary))
+    local result = run.sh(("cd %s && %s test && %s test -- -o TAP"):format(directory, binary, binary))
+    assert.matches("2 successes / 0 failures / 0 errors", result.stdout)
+    assert.matches("ok 1 %- one\nok 2 %- two\n", result.stdout)
+    assert.are.equal(0, result.code)
+  end)
+
   it("does what README.md shows", function()
     local file = assert(io.open("README.md"))
     local text = file:read("*a")
