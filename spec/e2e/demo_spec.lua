@@ -6,13 +6,13 @@ local uv = require "luv"
 local build = os.getenv("MOONWATCH_BUILD") or "build"
 
 local shown = {
-  { "create pod web-1 on node-a", "node-a   [web-1]" },
-  { "create pod web-2 on node-a", "node-a   [web-1] [web-2]" },
-  { "create pod db on node-b", "node-b   [db]" },
-  { "delete pod web-1, with 30 s to leave", "node-a   (web-1) [web-2]" },
-  { "delete pod web-1 at once", "node-a   [web-2]" },
-  { "cut every watch, create pod job on node-b", "node-b   [db] [job]" },
-  { "delete pod web-2 at once", "node-a   empty" },
+  { "apply the website shop with 2 replicas", "Deployment of 2, Service, entry, Ready=False (0 of 2)" },
+  { "2 replicas get ready", "Deployment of 2, Service, entry, Ready=True (2 of 2)" },
+  { "set replicas to 3", "Deployment of 3, Service, entry, Ready=False (2 of 3)" },
+  { "delete the Service behind its back", "Deployment of 3, Service, entry, Ready=False (2 of 3)" },
+  { "kill -9 the operator, set replicas to 2", "the same: nobody is there" },
+  { "start it again", "Deployment of 2, Service, entry, Ready=True (2 of 2)" },
+  { "delete the website", "nothing" },
 }
 
 -- The names in a directory.
@@ -53,7 +53,7 @@ describe("scripts/demo", function()
     assert.equal(0, result.code, result.stdout .. result.stderr)
     local at = assert(result.stdout:find("done (with " .. tool .. ")", 1, true), result.stdout)
     for _, pair in ipairs(shown) do
-      at = result.stdout:find(("  %-42s %s\n"):format(pair[1], pair[2]), at, true)
+      at = result.stdout:find(("  %-40s %s\n"):format(pair[1], pair[2]), at, true)
       assert(at, pair[1] .. "\n" .. result.stdout)
     end
     local _, lines = (result.stdout .. result.stderr):gsub("\n", "")
@@ -61,7 +61,7 @@ describe("scripts/demo", function()
     assert.same({ {}, {} }, { names(directory), processes(directory) })
   end
 
-  it("shows changes beside what the controller prints, and leaves nothing running", function()
+  it("shows changes beside what the operator makes of them, and leaves nothing running", function()
     check(demo { MOONWATCH_KUBECTL = "" }, "curl")
   end)
 
@@ -87,7 +87,7 @@ describe("scripts/demo", function()
     assert.equal("demo: /nowhere/moonwatch is missing: run scripts/build\n", result.stderr)
     result = demo { MOONWATCH_KUBECTL = "/bin/false" }
     assert.equal(1, result.code)
-    assert.truthy(result.stderr:find("\ndemo: could not create pod web%-1 on node%-a; [^\n]*\n$"), result.stderr)
+    assert.truthy(result.stderr:find("\ndemo: could not apply the definition of websites; [^\n]*\n$"), result.stderr)
     assert.same({ {}, {} }, { names(directory), processes(directory) })
   end)
 end)
