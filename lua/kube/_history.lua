@@ -21,31 +21,26 @@ local KEYS_MAX, RUNS_MAX = 1024, 32
 local History = {}
 History.__index = History
 
-function history.new()
-  return setmetatable({ _runs = {}, _used = {}, _clock = 0, _count = 0 }, History)
-end
+-- Keys in two halves: those worked on since the younger one was begun, and those that were before. When the
+-- younger is full, the older is forgotten.
+function history.new() return setmetatable({ _young = {}, _old = {}, _count = 0 }, History) end
 
--- Forgets the half of the keys that was used longest ago.
-function History:_make_room()
-  local order = {}
-  for key in pairs(self._runs) do order[#order + 1] = key end
-  table.sort(order, function(a, b) return self._used[a] < self._used[b] end)
-  for i = 1, math.floor(#order / 2) do
-    self._runs[order[i]], self._used[order[i]] = nil, nil
-    self._count = self._count - 1
+-- The runs of a key, which is in the younger half from now on.
+function History:_touch(key)
+  local runs = self._young[key]
+  if runs then return runs end
+  runs = self._old[key] or { first = 1, last = 0 }
+  self._old[key] = nil
+  if self._count >= KEYS_MAX / 2 then
+    self._young, self._old, self._count = {}, self._young, 0
   end
+  self._young[key] = runs
+  self._count = self._count + 1
+  return runs
 end
 
 function History:add(key, run)
-  local runs = self._runs[key]
-  if not runs then
-    if self._count >= KEYS_MAX then self:_make_room() end
-    runs = { first = 1, last = 0 }
-    self._runs[key] = runs
-    self._count = self._count + 1
-  end
-  self._clock = self._clock + 1
-  self._used[key] = self._clock
+  local runs = self:_touch(key)
   runs.last = runs.last + 1
   runs[runs.last] = run
   if runs.last - runs.first >= RUNS_MAX then
@@ -58,7 +53,7 @@ end
 ---@param key string
 ---@return kube.Run[]
 function History:of(key)
-  local runs, out = self._runs[key], core.codec.array {}
+  local runs, out = self._young[key] or self._old[key], core.codec.array {}
   for i = runs and runs.first or 1, runs and runs.last or 0 do out[#out + 1] = runs[i] end
   return out
 end

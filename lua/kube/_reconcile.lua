@@ -109,10 +109,10 @@ function context_meta.__index(ctx, name)
 end
 
 local function new_context(controller, key, info, run)
-  local namespace, name = key:match("^(.-)/(.*)$")
-  return setmetatable({ key = key, namespace = namespace or "", name = name or key, controller = controller.name,
-    attempt = run.attempt, reasons = info.reasons, deadline = run.time + controller.timeout,
-    _controller = controller, _run = run }, context_meta)
+  local slash = key:find("/", 1, true)
+  return setmetatable({ key = key, namespace = key:sub(1, (slash or 1) - 1), name = key:sub((slash or 0) + 1),
+    controller = controller.name, attempt = run.attempt, reasons = info.reasons,
+    deadline = run.time + controller.timeout, _controller = controller, _run = run }, context_meta)
 end
 
 -- Writes the finalizers of an object, unless it has changed since: a list is replaced whole.

@@ -104,21 +104,17 @@ function M.call(what, opts, fn, ...)
   return task
 end
 
-local RUN_OPTIONS = { name = "string", timeout = "number", trigger = "string", drain = "boolean" }
-
 --- Runs fn(...) as a child task with a scope and a deadline of its own and waits until it and what it
 --- started have ended. The deadline can only be earlier than the one of the running task. How long it may
 --- run without awaiting is its own, too: one that never ends does not take the caller with it.
----@param opts { name?: string, timeout?: number, trigger?: string, drain?: boolean } drain: wait for it at
---- the end of the script as long as the grace period lasts
+---@param opts { name?: string, timeout?: number, trigger?: string, drain?: boolean } a table for this call alone;
+--- drain: wait for it at the end of the script as long as the grace period lasts
 ---@param fn function
 ---@return boolean ok
 ---@return any ... its results, or the error and the report: text with tracebacks and the trigger
 function M.run(opts, fn, ...)
-  opts = options.check("task.run", opts, RUN_OPTIONS)
-  return core.outcome(M.call("task.run()",
-    { name = opts.name, timeout = opts.timeout, trigger = opts.trigger, drains = opts.drain,
-      queued = true }, fn, ...))
+  opts.drains, opts.queued = opts.drain, true
+  return core.outcome(M.call("task.run()", opts, fn, ...))
 end
 
 --- Seconds until the deadline of the running task; nil when it has none.
