@@ -80,7 +80,9 @@ describe("rules", function()
     assert.same({ text }, warnings)
     local document = json.object { spec = json.object { versions = json.array { json.object {
       schema = json.object { openAPIV3Schema = node } } } } }
-    assert.same({ text }, definition_warnings.of(document))
+    local cost = "sandbox: the cost of rules in CEL is not estimated: kube-apiserver may refuse them as too expensive"
+    assert.same({ text, cost }, definition_warnings.of(document))
+    assert.same({ text }, definition_warnings.of(document, document))
   end)
 
   it("that name fields which the schema does not have are refused as the compiler refuses them", function()

@@ -15,6 +15,7 @@
 --   answer(ctx, document)                  the kind is a question: fills in the answer, nothing is stored
 --   status_keeps                           metadata that a write of /status cannot change
 local always = require "kube.sandbox.always"
+local coverage = require "kube.sandbox.coverage"
 local json = require "kube.sandbox.json"
 
 local strategy = {}
@@ -81,10 +82,12 @@ function strategy.prepare_update(ctx, new, old, subresource)
   return new
 end
 
---- Adds to `errors` what is wrong with an object; `old` is nil on create.
+--- Adds to `errors` what is wrong with an object; `old` is nil on create. Warns about what was not looked at.
 function strategy.validate(ctx, new, old, errors, subresource)
   local own = of(ctx.R)
   if own.validate then own.validate(ctx, new, old, errors, subresource) end
+  if errors[1] or subresource == "status" or ctx.request.internal then return end
+  coverage.warn(ctx, new, old)
 end
 
 function strategy.after_create(ctx, stored)

@@ -1,5 +1,5 @@
 -- What a definition says that will not be checked: formats that nobody knows, rules in CEL that the
--- sandbox cannot read.
+-- sandbox cannot read, and what the others cost.
 local json = require "kube.sandbox.json"
 local format = require "kube.sandbox.validate.format"
 local rules = require "kube.sandbox.crd.rules"
@@ -30,6 +30,15 @@ local function unrecognized(document)
   return found
 end
 
+local COST = "sandbox: the cost of rules in CEL is not estimated: kube-apiserver may refuse them as too expensive"
+
+local function has_rules(document)
+  for _, node in ipairs(schemas(document)) do
+    if rules.present(node) then return true end
+  end
+  return false
+end
+
 --- The texts of the warnings about a definition; what `old` had already is not told again.
 function definition_warnings.of(document, old)
   local known = old and unrecognized(old) or {}
@@ -39,6 +48,9 @@ function definition_warnings.of(document, old)
   end
   for _, node in ipairs(schemas(document)) do
     for _, warning in ipairs(rules.warnings(node)) do warnings[#warnings + 1] = warning end
+  end
+  if has_rules(document) and not (old and json.equal(json.array(schemas(document)), json.array(schemas(old)))) then
+    warnings[#warnings + 1] = COST
   end
   return warnings
 end

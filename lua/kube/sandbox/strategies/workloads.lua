@@ -212,7 +212,9 @@ end
 
 local function validate(ctx, new, old, errors)
   local kind, spec = ctx.R.kind, new.spec or json.object {}
-  if kind == "PodTemplate" then return end
+  if kind == "PodTemplate" then
+    return pod_rules.check(errors, json.get(new, "template", "spec") or json.object {}, "template.spec")
+  end
   check_count(errors, spec, "replicas")
   if NEEDS_SELECTOR[kind] then check_selector(errors, spec, kind) end
   local pods = json.get(spec, "template", "spec") or json.object {}
