@@ -1,4 +1,5 @@
 -- moonwatch test examples/ttl
+local kube = require "kube"
 local kt = require "kube.test"
 local sandbox = require "kube.sandbox"
 
@@ -28,9 +29,9 @@ describe("the ttl controller", function()
   end)
 
   it("deletes when the time has come", function()
-    t:create(made("ConfigMap", "blink", "1s"))
-    assert.same({}, kt.summary(t:settle()))
+    local blink = t:create(made("ConfigMap", "blink", "2s"))
     t:eventually(function() return not t:get(CONFIGMAPS, "default/blink") end)
+    assert.is_true(kube.time.now() >= kube.time.parse(blink.metadata.creationTimestamp) + 2)
   end)
 
   it("heeds a new annotation", function()

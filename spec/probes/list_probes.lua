@@ -16,6 +16,13 @@ local names = samples.names
 
 local function list(p, path) return p:get(path, { pick = names }) end
 
+-- Reads at any version come from a cache that may be behind: waits until it has what was written.
+local function catch_up(p, path)
+  local unseen = { quiet = "unseen" }
+  local version = p:request("GET", path .. "?limit=1", nil, unseen).json.metadata.resourceVersion
+  p:request("GET", path .. "?resourceVersion=" .. version, nil, unseen)
+end
+
 local function escape(text)
   return (text:gsub("[^%w%-_%.]", function(c) return ("%%%02X"):format(c:byte()) end))
 end
@@ -88,6 +95,7 @@ return {
     local path, made = many(p, 4)
     local version = made[2].metadata.resourceVersion
     p:setup("DELETE", path .. "/" .. p:name "p1")
+    catch_up(p, path)
     list(p, path .. "?resourceVersion=0")
     list(p, path .. "?resourceVersion=0&limit=2")
     list(p, path .. "?resourceVersion=0&resourceVersionMatch=NotOlderThan&limit=2")
@@ -124,6 +132,7 @@ return {
     local path, made = many(p, 1)
     local item = path .. "/" .. p:name "p1"
     p:patch("merge", item, { metadata = { labels = { new = "1" } } }, { quiet = true })
+    catch_up(p, path)
     p:get(item .. "?resourceVersion=0")
     p:get(item .. "?resourceVersion=" .. made[1].metadata.resourceVersion)
     p:get(item .. "?resourceVersion=abc")
