@@ -126,7 +126,7 @@ end
 
 local function check_options(opts)
   local what = "kube.controller"
-  options.check(what, opts, KNOWN)
+  opts = options.check(what, opts, KNOWN)
   if not opts.resource then errors.misuse("%s needs resource = \"group/version/plural\"", what) end
   resources.check(what .. ": resource", opts.resource)
   if not opts.reconcile then errors.misuse("%s needs reconcile = function(ctx, object) ... end", what) end
@@ -194,8 +194,7 @@ local function wait_for(state, condition)
     if task.wait_until(condition, math.max(patience, 0), "controller " .. state.name) then return end
     local names = table.concat(missing(state), ", ")
     if deadline and core.task.now() >= deadline then
-      error(errors.new("timeout", ("controller %s: no cache of %s within %g seconds"):format(state.name, names,
-        state.sync_timeout)), 0)
+      error(errors.new("timeout", ("no cache of %s within %g seconds"):format(names, state.sync_timeout)), 0)
     end
     core.log.write("warn", "controller waits for its caches", { controller = state.name, missing = names })
   end

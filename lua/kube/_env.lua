@@ -123,12 +123,16 @@ package.loaders[2] = search_beside_script
 local os, collect, traceback = os, collectgarbage, debug.traceback
 local allowed_collect = { count = true, collect = true, step = true }
 
+local function no_exit()
+  error("os.exit is not available to scripts: one ends when nothing is left to do, and fails with error(message)", 2)
+end
+
 local replaced = {
   coroutine = relayed,
   xpcall = guarded_xpcall,
   debug = { traceback = traceback },
   os = { time = os.time, date = os.date, clock = os.clock, getenv = os.getenv,
-         difftime = os.difftime },
+         difftime = os.difftime, exit = no_exit },
   load = load_text,
   loadstring = function(text, name) return load(text, name or text, "t") end,
   collectgarbage = function(what, ...)

@@ -100,4 +100,15 @@ function options.guard(class, what, more)
   end })
 end
 
+--- Makes a table of functions raise for a name that it does not have, rather than give a nil to call.
+---@param library table
+---@param what string what a script calls it: "kube.time"
+---@return table library
+function options.library(library, what)
+  return setmetatable(library, { __index = function(_, name)
+    if type(name) ~= "string" or name:find("^_") then return nil end
+    errors.misuse("%s has no '%s'%s", what, name, options.hint(name, library))
+  end })
+end
+
 return options

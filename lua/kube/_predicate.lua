@@ -140,10 +140,6 @@ function M.match(given)
   return predicate.check("kube.predicate.match", given)
 end
 
-predicate.public = setmetatable(M, { __index = function(_, name)
-  local known = {}
-  for key in pairs(M) do known[key] = true end
-  errors.misuse("kube.predicate has no '%s'%s", tostring(name), options.hint(tostring(name), known))
-end })
+predicate.public = options.library(M, "kube.predicate")
 
 return predicate

@@ -56,7 +56,8 @@ local raw_sleep = M.awaiting("kube.sleep()", core.sleep)
 ---@param seconds number
 function M.sleep(seconds)
   if type(seconds) ~= "number" or seconds < 0 or seconds ~= seconds then
-    errors.misuse("kube.sleep() takes a number of seconds, got %s", tostring(seconds))
+    errors.misuse("kube.sleep() takes a number of seconds, not %s", type(seconds) == "number" and seconds
+      or "a " .. type(seconds))
   end
   raw_sleep(seconds)
 end

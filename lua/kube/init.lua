@@ -17,12 +17,23 @@ require "kube._indexer"
 require "kube._mutation"
 require "kube._verbs"
 
+-- Modules that a script must ask for, under names that look like parts of this one.
+local apart = { sandbox = true, test = true }
+-- kube:key(object) looks for it, and says itself what is wrong.
+local asked = { metadata = true }
+
 -- kube.client is the host's own client, made when it is first used: a script may do without one.
 local kube = setmetatable({}, { __index = function(self, name)
-  if name ~= "client" then return nil end
-  self.client = core.client.new({})
-  rate.set_own(self.client)
-  return self.client
+  if name == "client" then
+    self.client = core.client.new({})
+    rate.set_own(self.client)
+    return self.client
+  elseif apart[name] then
+    errors.misuse("kube has no '%s'; write local %s = require \"kube.%s\"", name, name, name)
+  elseif type(name) == "string" and not asked[name] and not name:find("^_") then
+    local near = options.nearest(name, self)
+    errors.misuse("kube has no '%s'%s", name, near and (" (did you mean '%s'?)"):format(near) or "")
+  end
 end })
 
 --- A client: which API server, as whom. Without options it is the host's own (--kubeconfig,
@@ -213,5 +224,9 @@ kube.json = { encode = core.codec.encode, decode = core.codec.decode }
 
 -- "ns/name", or "name".
 kube.key = core.codec.object_key
+
+for name, value in pairs(kube) do
+  if type(value) == "table" and getmetatable(value) == nil then options.library(value, "kube." .. name) end
+end
 
 return kube

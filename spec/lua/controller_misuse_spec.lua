@@ -75,7 +75,7 @@ describe("an option of kube.controller", function()
     local _, err = play([[
       kube.controller { resource = "example.com/v1/widgets", reconcile = print, sync_timeout = 0.5 }
     ]], "kube.sleep(30)", { code = 1 })
-    has(err, "controller widgets: no cache of example.com/v1/widgets (")
+    has(err, "script failed: controller widgets: no cache of example.com/v1/widgets (")
     has(err, "within 0.5 seconds")
   end)
 end)

@@ -408,6 +408,7 @@ describe("what is wrong with a controller", function()
   ]]
   local cases = {
     { 'kube.controller { resource = "v1/pods" }', "kube.controller needs reconcile = function(ctx, object) ... end" },
+    { "kube.controller()", 'kube.controller needs resource = "group/version/plural"' },
     { 'kube.controller { reconcile = print }', 'kube.controller needs resource = "group/version/plural"' },
     { 'kube.controller { resource = "v1/pods", recncile = print }',
       "has no option 'recncile' (did you mean 'reconcile'?)" },

@@ -217,10 +217,23 @@ describe("an argument", function()
       refused("kube.object(): the table has a metatable", kube.object, setmetatable({}, {}))
       refused("kube.int64() takes a number or a string, not nothing", kube.int64)
       refused("kube.int64(): 1.5 is not a 64-bit integer", kube.int64, 1.5)
-      refused("kube.sleep() takes a number of seconds", kube.sleep, "1s")
+      refused("kube.sleep() takes a number of seconds, not a string", kube.sleep, "1s")
       refused("kube.background() takes a name first", kube.background, print)
       refused("fields must be a table, not a string", kube.log.info, "message", "fields")
       refused("stop:wait(timeout)", kube.stop_channel().wait, kube.stop_channel(), "x")
+    ]]
+  end)
+
+  it("that is not there is named, with the one that was meant", function()
+    run [[
+      refused("kube has no 'controler' (did you mean 'controller'?)", function() kube.controler {} end)
+      refused("kube has no 'frobnicate'", function() kube.frobnicate() end)
+      refused("write local sandbox = require \"kube.sandbox\"", function() kube.sandbox.expire() end)
+      refused("kube.time has no 'nwo' (did you mean 'now'?)", function() kube.time.nwo() end)
+      refused("kube.json has no 'parse'; it has: decode, encode", function() kube.json.parse("{}") end)
+      refused("kube.http has no 'pst' (did you mean 'post'?)", function() kube.http.pst("http://a") end)
+      refused("os.exit is not available to scripts: one ends when nothing", function() os.exit(1) end)
+      assert(kube._private == nil)
     ]]
   end)
 
