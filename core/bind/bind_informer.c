@@ -276,6 +276,12 @@ static void number_variant(lua_State *L, struct mw_informer_config *config) {
   mw_buf_deinit(&identity);
 }
 
+// Where informers look that are not told where: "" is everywhere.
+static int default_namespace(lua_State *L) {
+  lua_pushstring(L, mw_host_namespace(mw_generation_host(mw_generation_of(L))));
+  return 1;
+}
+
 // new{client=, resource=, ...}: an informer that no other of this generation has.
 static int informer_new(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -307,4 +313,6 @@ void mw_bind_informer(lua_State *L) {
   lua_newtable(L);  // [functions, counts]
   lua_pushcclosure(L, informer_new, 1);
   lua_setfield(L, -2, "new");
+  lua_pushcfunction(L, default_namespace);
+  lua_setfield(L, -2, "default_namespace");
 }

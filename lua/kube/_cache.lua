@@ -45,13 +45,14 @@ function Cache:declare(resource, opts)
   local found = self._informers[resource]
   if found then return found.list end
   found = { list = {}, by_namespace = {} }
-  local namespaces = self._namespaces
-  if not namespaces or groups.is_cluster_scoped(resource) then namespaces = { false } end
-  for _, namespace in ipairs(namespaces) do
+  local namespaces, everywhere = self._namespaces, core.informer.default_namespace() == ""
+  if groups.is_cluster_scoped(resource) then namespaces, everywhere = nil, true end
+  for _, namespace in ipairs(namespaces or { false }) do
     local f = factory_of(namespace or nil, opts or {})
     local informer = f:for_resource(resource):informer()
     found.list[#found.list + 1] = informer
-    found.by_namespace[namespace] = { informer = informer, reader = informer:lister() }
+    local covers = namespace or (not everywhere and core.informer.default_namespace())
+    found.by_namespace[covers] = { informer = informer, reader = informer:lister() }
     core.task.defer(function() f:start() end)
   end
   self._informers[resource] = found
@@ -100,7 +101,8 @@ function Cache:_slots(what, resource, namespace)
     return all
   end
   if not found.by_namespace[namespace] then
-    errors.misuse("%s: this controller does not watch the namespace '%s'; add it to namespaces", what, namespace)
+    errors.misuse("%s: this controller does not watch the namespace '%s'; add it to namespaces or leave out -n",
+      what, namespace)
   end
   return { found.by_namespace[namespace] }
 end

@@ -283,7 +283,10 @@ function M.new(opts)
     resync = opts.resync or 0, sync_timeout = opts.sync_timeout, sources = sources, registrations = {},
     history = history.new(),
   }
+  -- What a selector leaves out is never in the cache, and has not vanished for that.
+  local selected = opts.label_selector ~= nil or opts.field_selector ~= nil
   state.cache = cache.new(opts.namespaces, function(key, resource)
+    if selected and resource == opts.resource then return end
     state.queue:add(key, { reason = "vanished " .. resource })
   end)
   core.task.every(SWEEP, function() state.cache.overlay:sweep() end)

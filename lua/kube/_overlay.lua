@@ -85,12 +85,23 @@ end
 
 local function later(a, b) return reached(a, b) and a or b end
 
+local function has_any(list) return type(list) == "table" and list[1] ~= nil end
+
+-- Whether an answer is the last that there is of its object. A deletion answers with what was deleted for some
+-- kinds, and whoever takes the last finalizer from an object that has no time left deletes it.
+local function is_last(verb, resource, object)
+  local metadata = object.metadata
+  if type(metadata.deletionTimestamp) ~= "string" then return verb == "delete" end
+  if has_any(metadata.finalizers) or (tonumber(metadata.deletionGracePeriodSeconds) or 0) > 0 then return false end
+  return resource ~= "v1/namespaces" or not has_any(core.codec.get(object, "spec", "finalizers"))
+end
+
 --- The server answered a write with `object`, nil when it is gone. by: who wrote it.
 function Overlay:note(verb, resource, key, object, by)
   local reader = self._reader_of(resource, key)
   if not reader then return end
   local known = self._entries[resource] and self._entries[resource][key]
-  if object then
+  if object and not is_last(verb, resource, object) then
     local version = version_of(object)
     -- Answers of writes that were sent at once may come in any order.
     if version ~= "" and not (known and known.object and reached(known.version, version)) then
@@ -99,9 +110,10 @@ function Overlay:note(verb, resource, key, object, by)
     return
   end
   local stored = reader:get(key)
-  local uid = (known and known.uid) or (stored and stored.metadata.uid)
-  if verb ~= "delete" or not uid then return end
-  self:_put(resource, key, { uid = uid, version = later(known and known.version or "", version_of(stored)) })
+  local uid = (object and object.metadata.uid) or (known and known.uid) or (stored and stored.metadata.uid)
+  if not uid or not (object or verb == "delete") then return end
+  local version = later(later(known and known.version or "", version_of(stored)), version_of(object))
+  self:_put(resource, key, { uid = uid, version = version })
 end
 
 --- The object of this key as the controller must see it, from what the store has.

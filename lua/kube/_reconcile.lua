@@ -183,7 +183,10 @@ local function outcome(controller, run, info, ok, result)
   run.error = tostring(err)
   run.stopped = run.error:find("cpu budget exceeded", 1, true) ~= nil
   run.cause = err
-  if type(err) == "table" and err.code == "cancelled" then return "cancelled", nil, false end
+  -- The end of the script; a run that cancelled something of its own and failed with that has failed.
+  if type(err) == "table" and err.code == "cancelled" and controller.queue:is_shut_down() then
+    return "cancelled", nil, false
+  end
   if type(err) == "table" and err.terminal then return "terminal", nil, false end
   -- Ours, not that of a request or of a kube.timeout in between.
   local timed_out = type(err) == "table" and err.code == "timeout" and run.duration >= controller.timeout

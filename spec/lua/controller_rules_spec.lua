@@ -103,6 +103,25 @@ describe("the failures of a key", function()
     has(err, "controller endless, key play/a, attempt 1")
   end)
 
+  it("are those of a task that it cancelled itself, too", function()
+    play([[
+      kube.controller {
+        name = "cancels", resource = "v1/configmaps", namespaces = PLAY, retry = { base = 0.02 },
+        reconcile = function(ctx)
+          if ctx.name ~= "a" then return end
+          note(ctx.attempt)
+          if ctx.attempt > 1 then return end
+          local child = kube.spawn(kube.sleep, 60)
+          child:cancel()
+          child:wait()
+        end,
+      }
+    ]], [[
+      create "a"
+      logged(1, 2)
+    ]])
+  end)
+
   it("are timeouts only when its own time was over", function()
     play([[
       local controller = kube.controller {

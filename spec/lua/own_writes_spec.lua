@@ -1,0 +1,124 @@
+-- What a controller reads back of its own writes where that is not simply what was answered, in the real
+-- binary on a sandbox.
+local play = require("spec.support.controller_rig").play
+
+describe("an object that a controller deletes", function()
+  it("is gone at once where the server answers with it, and is not missed", function()
+    play([[
+      kube.controller {
+        name = "deleter", resource = "v1/configmaps", namespaces = PLAY, reads = { "v1/services" },
+        reconcile = function(ctx, object)
+          if not object or not kube.get(object, "data.go") then return end
+          if ctx.name ~= "a" then return note(ctx.name) end
+          ctx.client:create { apiVersion = "v1", kind = "Service", spec = { ports = { { port = 80 } } },
+            metadata = { name = "s", namespace = "play" } }
+          local answer = ctx.client:delete("v1/services", "play/s")
+          note(answer.kind, ctx.cache:get("v1/services", "play/s"), #ctx.cache:list("v1/services"))
+        end,
+      }
+    ]], [[
+      create("a", { go = "1" })
+      logged("Service nil 0")
+      create("b", { go = "1" })
+      logged("Service nil 0", "b")
+    ]])
+  end)
+
+  it("is there while it has a finalizer, and gone when the last one is taken away", function()
+    play([[
+      kube.controller {
+        name = "deleter", resource = "v1/configmaps", namespaces = PLAY, reads = { "v1/secrets" },
+        predicate = { path = "data.go" },
+        reconcile = function(ctx, object)
+          if not object then return end
+          ctx.client:create { apiVersion = "v1", kind = "Secret",
+            metadata = { name = "s", namespace = "play", finalizers = { "example.com/a" } } }
+          ctx.client:delete("v1/secrets", "play/s")
+          note(ctx.cache:get("v1/secrets", "play/s").metadata.deletionTimestamp ~= nil)
+          ctx.client:patch("v1/secrets", "play/s", { metadata = { finalizers = kube.null } })
+          note(ctx.cache:get("v1/secrets", "play/s"))
+        end,
+      }
+    ]], [[
+      create("a", { go = "1" })
+      logged("true", "nil")
+    ]])
+  end)
+
+  it("is there while it has time left, and a namespace while it is emptied", function()
+    play([[
+      kube.controller {
+        name = "deleter", resource = "v1/configmaps", namespaces = PLAY, reads = { "v1/pods", "v1/namespaces" },
+        predicate = { path = "data.go" },
+        reconcile = function(ctx, object)
+          if not object then return end
+          local function is_leaving(resource, key)
+            return kube.get(ctx.cache:get(resource, key), "metadata.deletionTimestamp") ~= nil
+          end
+          ctx.client:create { apiVersion = "v1", kind = "Pod", metadata = { name = "p", namespace = "play" },
+            spec = { nodeName = "n", containers = { { name = "c", image = "i" } } } }
+          ctx.client:delete("v1/pods", "play/p", { grace = 30 })
+          note(is_leaving("v1/pods", "play/p"))
+          ctx.client:delete("v1/pods", "play/p", { grace = 0 })
+          note(ctx.cache:get("v1/pods", "play/p"))
+          ctx.client:create { apiVersion = "v1", kind = "Namespace", metadata = { name = "short" } }
+          ctx.client:delete("v1/namespaces", "short")
+          note(is_leaving("v1/namespaces", "short"))
+        end,
+      }
+    ]], [[
+      create("a", { go = "1" })
+      logged("true", "nil", "true")
+    ]])
+  end)
+end)
+
+describe("what a controller writes where it does not look", function()
+  it("is not missed when its selector leaves it out", function()
+    play([[
+      kube.controller {
+        name = "copier", resource = "v1/configmaps", namespaces = PLAY, label_selector = "role=template",
+        reconcile = function(ctx)
+          if ctx.name == "a" then
+            note(table.concat(ctx.reasons, ", "))
+            ctx.client:apply { apiVersion = "v1", kind = "ConfigMap",
+              metadata = { name = "copy", namespace = "play" } }
+          elseif ctx.cache:get("v1/configmaps", "play/copy") then
+            return { requeue_after = 0.01 }
+          else
+            note(ctx.name)
+          end
+        end,
+      }
+      local TEMPLATE = { labels = { role = "template" } }
+    ]], [[
+      create("a", nil, TEMPLATE)
+      logged("add v1/configmaps")
+      create("b", nil, TEMPLATE)  -- by which the cache is beyond the copy
+      logged("add v1/configmaps", "b")
+      create("c", nil, TEMPLATE)  -- behind all that is queued by now
+      logged("add v1/configmaps", "b", "c")
+    ]])
+  end)
+
+  it("is in no cache of a script that was told of another namespace", function()
+    play([[
+      kube.controller {
+        name = "maker", resource = "v1/configmaps", reads = { "v1/secrets" }, predicate = { path = "data.go" },
+        reconcile = function(ctx, object)
+          if not object then return end
+          ctx.client:create { apiVersion = "v1", kind = "Namespace", metadata = { name = "other" } }
+          for _, namespace in ipairs { "play", "other" } do
+            ctx.client:apply { apiVersion = "v1", kind = "Secret", metadata = { name = "s", namespace = namespace } }
+          end
+          for _, found in ipairs(ctx.cache:list "v1/secrets") do note(kube.key(found)) end
+          local _, problem = pcall(ctx.cache.get, ctx.cache, "v1/secrets", "other/s")
+          note(tostring(problem):match("does not watch the namespace 'other'"))
+        end,
+      }
+    ]], [[
+      create("a", { go = "1" })
+      logged("play/s", "does not watch the namespace 'other'")
+    ]], { args = { "-n", "play" } })
+  end)
+end)
