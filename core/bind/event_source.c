@@ -206,6 +206,7 @@ struct delivery {
 };
 
 static int add(struct delivery *d, struct mw_slice key) {
+  if (key.n == 0) return mw_err_set(d->err, MW_ESCRIPT, "map returned an empty key");
   int rc = mw_workqueue_add(d->source->queue, key, &d->how);
   if (rc == MW_ELIMIT) mw_err_set(d->err, rc, "the key is too long, or the work queue is full");
   return rc;

@@ -105,7 +105,7 @@ void mw_task_cancel(struct mw_task *t);
 struct mw_unseen;
 // Within the end callback of a task with a parent; the error is on top of L. *slot is where the
 // caller finds it: it is cleared when the parent ends. Call mw_unseen_orphan before slot itself
-// goes.
+// goes. A parent that has many already has this one logged instead.
 void mw_unseen_leave(const struct mw_task_failure *failure, struct lua_State *L,
                      struct mw_unseen **slot);
 // Somebody looked: forgets it and clears *slot. A NULL *slot is fine.

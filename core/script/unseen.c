@@ -3,13 +3,17 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "script/ref.h"
 #include "script/task_internal.h"
 
-enum { REPORT_ROOM = 8 * 1024 };
+enum {
+  REPORT_ROOM = 8 * 1024,
+  UNSEEN_MAX = 100,  // of a task: it may run for ever, and start what fails for as long
+};
 
 struct mw_unseen {
   struct mw_unseen *next;
@@ -22,9 +26,22 @@ struct mw_unseen {
 
 bool mw_task_has_parent(const struct mw_task *t) { return t->parent != NULL; }
 
+static void tell(const char *name, const char *own, size_t n) {
+  char message[REPORT_ROOM];
+  snprintf(message, sizeof message, "task failed, and nobody waited for it: %.*s", (int)n, own);
+  mw_log(MW_LOG_ERROR, message, MW_STR("task", name));
+}
+
 void mw_unseen_leave(const struct mw_task_failure *failure, struct lua_State *L,
                      struct mw_unseen **slot) {
   const struct mw_task *t = failure->task;
+  struct mw_unseen **end = &t->parent->unseen;
+  int count = 0;
+  for (; *end != NULL; end = &(*end)->next) count++;
+  if (count >= UNSEEN_MAX) {
+    tell(t->name, failure->report, failure->own);
+    return;
+  }
   struct mw_unseen *u = mw_xcalloc(1, sizeof *u);
   u->slot = slot;
   u->parent = t->parent;
@@ -32,8 +49,6 @@ void mw_unseen_leave(const struct mw_task_failure *failure, struct lua_State *L,
   lua_pushvalue(L, -1);
   u->error = mw_luaref_take(L);
   snprintf(u->name, sizeof u->name, "%s", t->name);
-  struct mw_unseen **end = &t->parent->unseen;
-  while (*end != NULL) end = &(*end)->next;
   *end = u;
   *slot = u;
 }
@@ -68,9 +83,7 @@ void mw_unseen_settle(struct mw_task *t) {
     forget(first);
   }
   while (t->unseen != NULL) {
-    char message[REPORT_ROOM];
-    snprintf(message, sizeof message, "task failed, and nobody waited for it: %s", t->unseen->own);
-    mw_log(MW_LOG_ERROR, message, MW_STR("task", t->unseen->name));
+    tell(t->unseen->name, t->unseen->own, strlen(t->unseen->own));
     forget(t->unseen);
   }
 }

@@ -8,6 +8,7 @@ local options = require "kube._options"
 local task = require "kube._task"
 local time = require "kube._time"
 local verbs = require "kube._verbs"
+local workqueue = require "kube._workqueue"
 
 local codec, log = core.codec, core.log
 local M = {}
@@ -124,11 +125,34 @@ local function write_finalizers(controller, ctx, object, change)
   return ctx.client:try_patch(controller.resource, ctx.key, copy, { type = "merge" })
 end
 
+local result_options = { requeue_after = "number", priority = "number" }
+
+local function check_result(result)
+  options.check("what reconcile returned", result, result_options)
+  if result.requeue_after then
+    workqueue.check_seconds("what reconcile returned: requeue_after", result.requeue_after)
+  end
+  if result.priority then workqueue.check_priority("what reconcile returned: priority", result.priority) end
+end
+
+-- What was returned, or an error that says what is wrong with it.
+local function checked(result)
+  if result == nil then return {} end
+  if type(result) == "table" and not result.apiVersion then
+    local ok, err = pcall(check_result, result)
+    if ok then return result end
+    return nil, errors.new("misuse", tostring(err), { terminal = true })
+  end
+  return nil, errors.new("misuse", ("reconcile returned a %s; return nothing, or { requeue_after = seconds }")
+    :format(type(result) == "table" and "table with an object" or type(result)), { terminal = true })
+end
+
 -- The object is on its way out: what finalize leaves undone keeps the finalizer.
 local function finalize(controller, ctx, object)
   if not finalizer.has(object, controller.finalizer) then return nil end
   local result = controller.finalize(ctx, object)
-  if result ~= nil then return result end
+  local what = checked(result)
+  if not what or (what.requeue_after or 0) > 0 then return result end
   object = controller.cache:get(controller.resource, ctx.key)  -- finalize may have written to it
   if not object or not finalizer.has(object, controller.finalizer) then return nil end
   local _, err = write_finalizers(controller, ctx, object, finalizer.remove)
@@ -146,20 +170,6 @@ local function body(controller, ctx, reconcile)
     object = written
   end
   return reconcile(ctx, object)
-end
-
-local result_options = { requeue_after = "number", priority = "number" }
-
--- What was returned, or an error that says what is wrong with it.
-local function checked(result)
-  if result == nil then return {} end
-  if type(result) == "table" and not result.apiVersion then
-    local ok, err = pcall(options.check, "what reconcile returned", result, result_options)
-    if ok then return result end
-    return nil, errors.new("misuse", tostring(err), { terminal = true })
-  end
-  return nil, errors.new("misuse", ("reconcile returned a %s; return nothing, or { requeue_after = seconds }")
-    :format(type(result) == "table" and "table with an object" or type(result)), { terminal = true })
 end
 
 -- The end of a run: what it counts as, and when the key comes back.

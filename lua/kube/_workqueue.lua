@@ -83,9 +83,18 @@ local function check_key(what, key)
   errors.misuse("%s: a key is a string, not %s", what, key == nil and "nothing" or "a " .. type(key))
 end
 
-local function check_seconds(what, seconds)
+--- Raises unless a key can be added that much later. what names the value in messages.
+function M.check_seconds(what, seconds)
   if type(seconds) == "number" and seconds <= SECONDS_MAX then return end
   errors.misuse("%s must be a number of seconds, not %s", what, tostring(seconds))
+end
+local check_seconds = M.check_seconds
+
+--- Raises unless a key can be added with this priority.
+function M.check_priority(what, priority)
+  if math.abs(priority) <= PRIORITY_MAX and priority == math.floor(priority) then return end
+  errors.misuse("%s must be a whole number between %d and %d, not %s", what, -PRIORITY_MAX, PRIORITY_MAX,
+    tostring(priority))
 end
 
 ---@class kube.WorkQueueOptions
@@ -133,10 +142,7 @@ function Queue:add(key, opts)
   if opts == nil then return act(self._handle.add, self._handle, key) end
   options.check("queue:add", opts, add_options)
   local priority = opts.priority
-  if priority and not (math.abs(priority) <= PRIORITY_MAX and priority == math.floor(priority)) then
-    errors.misuse("queue:add: option 'priority' must be a whole number between %d and %d, not %s", -PRIORITY_MAX,
-      PRIORITY_MAX, tostring(priority))
-  end
+  if priority then M.check_priority("queue:add: option 'priority'", priority) end
   if opts.after then check_seconds("queue:add: option 'after'", opts.after) end
   act(self._handle.add, self._handle, key, opts.after, opts.rate_limited, priority, opts.reason)
 end

@@ -58,6 +58,17 @@ describe("kube.spawn", function()
     has(err, "in task main")
   end)
 
+  it("logs at once what nobody waited for when there is much of it, for the parent may never end", function()
+    local err = fails("script failed: lost 1\nstack traceback:", [[
+      for i = 1, 105 do kube.spawn(function() error("lost " .. i, 0) end) end
+      kube.log.info("still running")
+    ]], { args = { "--log-format=text" } })
+    local running = err:find("still running", 1, true)
+    local _, told = err:sub(1, running):gsub("nobody waited for it: lost 10[1-5]\n", "")
+    local _, later = err:sub(running):gsub("nobody waited for it", "")
+    assert.are.same({ 5, 99 }, { told, later })
+  end)
+
   it("logs further failures that nobody waited for, and those of a parent that failed itself", function()
     local err = fails("script failed: [^\n]*script%.lua:4: mine", [[
       kube.spawn(function() error("first") end)
