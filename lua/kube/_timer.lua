@@ -96,11 +96,14 @@ local function run_once(self)
 end
 
 local function loop(self)
-  if self._opts.leader_only then require("kube._leader").wait() end
+  -- Asked each time: a leader that cannot renew its lease is none for a while.
+  local leading = self._opts.leader_only and require("kube._leader").wait or function() end
+  leading()
   local due = core.task.now()
   if not self._opts.immediate then due = next_due(self, due) end
   while true do
     wait_until(self, due)
+    leading()
     if self._stopped then return end
     run_once(self)
     due = next_due(self, due)
@@ -126,7 +129,7 @@ options.guard(Timer, "timer")
 ---@field run fun(ctx: kube.TimerContext) may await; an error is logged, and the next run comes all the same
 ---@field jitter? number each period is longer by a random part of the interval, up to this; default: 0.1
 ---@field immediate? boolean the first run is at once and not after the first period
----@field leader_only? boolean begins when this process leads (kube.leader_election)
+---@field leader_only? boolean runs only while this process leads (kube.leader_election)
 ---@field timeout? number seconds for one run
 
 --- Runs a function again and again, as long as the script lasts.
