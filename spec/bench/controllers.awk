@@ -62,8 +62,8 @@ function reconciles(count,    f, floor) {
   row("no-op reconcile, 8 workers", median(f, "noop_8_us"), "us", floor, 60)
   row("enqueue by hand", median(f, "enqueue_us"), "us", "", 10)
   row("no-op reconcile without an object", median(f, "gone_us"), "us", "", 60)
-  printf "  %-36s %10d /s\n", "reconciles a second, 1 worker", 1e6 / median(f, "noop_1_us")
-  printf "  %-36s %10d /s\n", "reconciles a second, 8 workers", 1e6 / median(f, "noop_8_us")
+  printf "  %-36s %10d /s\n", "a CPU second makes, 1 worker", 1e6 / median(f, "noop_1_us")
+  printf "  %-36s %10d /s\n", "a CPU second makes, 8 workers", 1e6 / median(f, "noop_8_us")
 }
 
 # All keys are there before the first is reconciled; what one costs must not grow with their number.
