@@ -297,6 +297,15 @@ static void on_timer(uv_timer_t *timer) {
 
 // ---- the beginning ----
 
+// Closes the oldest connection on which nothing is asked; false when there is none but the newest.
+static bool displace(struct mw_http_server *s) {
+  struct mw_conn *oldest = NULL;
+  for (struct mw_conn *c = s->conns->next; c != NULL; c = c->next)
+    if (!c->closing && (c->phase == MW_CONN_IDLE || c->phase == MW_CONN_HEAD)) oldest = c;
+  if (oldest != NULL) mw_conn_cut(oldest, false);
+  return oldest != NULL;
+}
+
 void mw_conn_open(struct mw_http_server *s, int fd) {
   struct mw_conn *c = mw_xcalloc(1, sizeof *c);
   mw_live_add(MW_LIVE_HANDLE, 1);
@@ -322,7 +331,7 @@ void mw_conn_open(struct mw_http_server *s, int fd) {
   }
   uv_tcp_nodelay(&c->tcp, 1);
   uv_tcp_keepalive(&c->tcp, 1, KEEPALIVE_SECONDS);
-  bool full = s->count > s->config.connections_max;
+  bool full = s->count > s->config.connections_max && !(s->config.displaces && displace(s));
   if (s->config.tls != NULL && !full) c->ssl = mw_tls_accept(s->config.tls);
   if (s->config.tls != NULL && c->ssl == NULL) {
     mw_conn_cut(c, false);

@@ -44,6 +44,7 @@ struct mw_http_server_config {
   size_t header_max;         // request line and headers [64 KiB], else 431
   size_t body_max;           // [3 MiB], else 413
   unsigned connections_max;  // [1024], else 503 and close
+  bool displaces;            // ... or the oldest that has sent no whole request gives way
   double header_seconds;     // from the first byte to the last header [10]
   double body_seconds;       // for the body, and for a whole reply to make progress [30]
   double idle_seconds;       // between requests [300]

@@ -201,6 +201,7 @@ struct mw_metrics_server *mw_metrics_listen(struct mw_loop *loop, const char *ad
       .ctx = s,
       .body_max = BODY_MAX,
       .connections_max = CONNECTIONS_MAX,
+      .displaces = true,  // who only connects must not keep the probes out
   };
   s->http = mw_http_server_new(&config, err);
   if (s->http == NULL) {

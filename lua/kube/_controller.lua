@@ -144,6 +144,9 @@ local function check_options(opts)
       errors.misuse("%s: namespaces[%d] must be the name of a namespace", what, i)
     end
   end
+  if opts.namespaces and not opts.namespaces[1] then
+    errors.misuse("%s: namespaces is empty, so there is nothing to watch; leave it out to watch all of them", what)
+  end
   for i, resource in ipairs(check_list(what .. ": reads", opts.reads)) do
     resources.check(("%s: reads[%d]"):format(what, i), resource)
   end

@@ -428,6 +428,7 @@ describe("what is wrong with a controller", function()
     { 'pods {}\npods {}',
       "there is a controller 'pods' already (" },
     { 'pods { namespaces = { "" } }', "namespaces[1] must be the name of a namespace" },
+    { 'pods { namespaces = {} }', "namespaces is empty, so there is nothing to watch" },
     { 'pods { name = "a b" }', "name must be letters, digits" },
     { 'kube:controller { resource = "v1/pods" }', "call it with a dot: kube.controller(...)" },
     { 'kube.controller "pods"', "kube.controller takes a table of options, not a string" },

@@ -6,6 +6,7 @@ local http_client = require "spec.support.http_client"
 local rig = require "spec.support.script_rig"
 local run = require "spec.support.run"
 local scrape = require "spec.support.scrape"
+local uv = require "luv"
 
 local idle = "kube.informer('v1/pods')"
 
@@ -29,6 +30,20 @@ describe("the metrics listener", function()
     proc:wait_stderr("synced", 10)
     rig.stop(proc)
     assert.is_nil(proc.stderr:find("serving metrics", 1, true))
+  end)
+
+  it("answers probes whoever else only connects, and begins to ask", function()
+    local proc, seen = start(rig.pods { a = {} }, idle)
+    local host, port = seen.address:match("^(.*):(%d+)$")
+    for i = 1, 70 do
+      local socket, connected = uv.new_tcp(), false
+      cleanup.later(function() socket:close() end)
+      socket:connect(host, tonumber(port), function(err) connected = assert(not err, err) end)
+      while not connected do uv.run("once") end
+      if i % 2 == 0 then socket:write("GET ") end
+    end
+    says(seen, "/healthz", 200, "ok")
+    rig.stop(proc)
   end)
 
   it("serves metrics of the process in Prometheus' text format", function()
