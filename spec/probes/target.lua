@@ -1,6 +1,7 @@
 -- A server that probes run against: how to reach it, its users, and how to make it forget.
 local http_client = require "spec.support.http_client"
 local kubectl = require "spec.support.kubectl"
+local run = require "spec.support.run"
 
 local target = {}
 local Target = {}
@@ -13,17 +14,16 @@ local function read(path)
   return text
 end
 
-local function command(line)
-  local pipe = assert(io.popen(line))
-  local text = pipe:read("*a")
-  assert(pipe:close(), line .. " failed")
-  return text
+local function command(line, input)
+  local result = run.sh(line, { stdin = input, timeout = 60 })
+  assert(result.code == 0, line .. " failed\n" .. result.stderr)
+  return result.stdout
 end
 
 -- The certificate that a kubeconfig holds, as a file; openssl takes nothing else.
 local function write_ca(encoded)
   local path = os.tmpname()
-  command(("printf %%s '%s' | openssl base64 -d -A > %s"):format(encoded, path))
+  command("base64 -d > " .. path, encoded)
   return path
 end
 

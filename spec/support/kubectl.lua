@@ -5,6 +5,7 @@
 --   local process = kubectl:start("get cm -w"); process:wait(function(p) ... end, 5); process:stop()
 --   kubectl:close()
 local http_client = require "spec.support.http_client"
+local run = require "spec.support.run"
 local uv = require "luv"
 
 local kubectl = {}
@@ -74,7 +75,7 @@ function Kubectl:run(line, options)
   return process
 end
 
-function Kubectl:close() os.execute("rm -rf '" .. self.home .. "'") end
+function Kubectl:close() run.sh("rm -rf '" .. self.home .. "'") end
 
 --- Without what is a matter of time or of the machine: ages, widths of columns, scratch files.
 function kubectl.plain(text)
