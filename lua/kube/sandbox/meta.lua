@@ -28,7 +28,8 @@ local function add_all(errors, path, value, ...)
   for _, problem in ipairs { ... } do add(errors, field.invalid(path, value, problem)) end
 end
 
-local function check_labels(errors, labels, path)
+--- Adds what is wrong with the labels at `path`.
+function meta.check_labels(errors, labels, path)
   for _, key in ipairs(sorted_keys(labels)) do
     add_all(errors, path, key, names.qualified(key, "a valid label key"))
     add_all(errors, path, labels[key], names.label_value(labels[key]))
@@ -125,7 +126,7 @@ local function check_name(errors, R, m)
 end
 
 local function check_maps(errors, m)
-  if m.labels then check_labels(errors, m.labels, "metadata.labels") end
+  if m.labels then meta.check_labels(errors, m.labels, "metadata.labels") end
   if m.annotations then check_annotations(errors, m.annotations, "metadata.annotations") end
   if m.ownerReferences then check_owners(errors, m.ownerReferences, "metadata.ownerReferences") end
 end

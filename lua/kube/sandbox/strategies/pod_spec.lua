@@ -10,6 +10,12 @@ local function set(t, name, value)
   if t[name] == nil or t[name] == json.null then t[name] = value end
 end
 
+-- The same for fields that are no pointers in the server's structs: there 0 and "" are nothing.
+local function fill(t, name, value)
+  if t[name] == 0 or t[name] == "" then t[name] = nil end
+  set(t, name, value)
+end
+
 -- Replaces t[name], an array, by one of copies that `change` was called on.
 local function each(t, name, change)
   local list = t[name]
@@ -30,21 +36,21 @@ local function inside(t, name, change)
 end
 
 local function field_ref(t)
-  inside(t, "fieldRef", function(ref) set(ref, "apiVersion", "v1") end)
+  inside(t, "fieldRef", function(ref) fill(ref, "apiVersion", "v1") end)
 end
 
 local function http_get(action)
   inside(action, "httpGet", function(get)
-    set(get, "path", "/")
-    set(get, "scheme", "HTTP")
+    fill(get, "path", "/")
+    fill(get, "scheme", "HTTP")
   end)
 end
 
 local function probe(p)
-  set(p, "timeoutSeconds", 1)
-  set(p, "periodSeconds", 10)
-  set(p, "successThreshold", 1)
-  set(p, "failureThreshold", 3)
+  fill(p, "timeoutSeconds", 1)
+  fill(p, "periodSeconds", 10)
+  fill(p, "successThreshold", 1)
+  fill(p, "failureThreshold", 3)
   http_get(p)
   inside(p, "grpc", function(grpc) set(grpc, "service", "") end)
 end
@@ -60,11 +66,11 @@ end
 local PROBES = { "livenessProbe", "readinessProbe", "startupProbe" }
 
 local function container(c)
-  set(c, "imagePullPolicy", pull_policy(c.image or ""))
-  set(c, "terminationMessagePath", "/dev/termination-log")
-  set(c, "terminationMessagePolicy", "File")
+  fill(c, "imagePullPolicy", pull_policy(c.image or ""))
+  fill(c, "terminationMessagePath", "/dev/termination-log")
+  fill(c, "terminationMessagePolicy", "File")
   set(c, "resources", json.object {})
-  each(c, "ports", function(port) set(port, "protocol", "TCP") end)
+  each(c, "ports", function(port) fill(port, "protocol", "TCP") end)
   each(c, "env", function(variable) inside(variable, "valueFrom", field_ref) end)
   for _, name in ipairs(PROBES) do inside(c, name, probe) end
   inside(c, "lifecycle", function(lifecycle)
@@ -102,11 +108,11 @@ end
 --- Fills in the spec of a pod or of a template; returns the filled copy.
 function pod_spec.default(spec)
   spec = json.shallow(spec)
-  set(spec, "restartPolicy", "Always")
+  fill(spec, "restartPolicy", "Always")
   set(spec, "terminationGracePeriodSeconds", 30)
-  set(spec, "dnsPolicy", "ClusterFirst")
+  fill(spec, "dnsPolicy", "ClusterFirst")
   set(spec, "securityContext", json.object {})
-  set(spec, "schedulerName", "default-scheduler")
+  fill(spec, "schedulerName", "default-scheduler")
   -- Two names of one field.
   set(spec, "serviceAccountName", spec.serviceAccount)
   set(spec, "serviceAccount", spec.serviceAccountName)
