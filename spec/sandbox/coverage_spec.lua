@@ -35,14 +35,18 @@ describe("a write to the sandbox", function()
   end
 
   it("that is checked whole says nothing", function()
-    assert.same({}, (post(PODS, pod("a", { nodeName = "n", hostname = "h", activeDeadlineSeconds = 5 }, {
-      command = { "x" }, env = { { name = "A", value = "1" } }, ports = { { name = "web", containerPort = 80 } },
-      resources = { limits = { cpu = "1" } } }))))
+    assert.same({}, (post(PODS, pod("a", { nodeName = "n", hostname = "h", activeDeadlineSeconds = 5,
+      nodeSelector = { disk = "ssd" }, tolerations = { { operator = "Exists" } },
+      volumes = { { name = "v", configMap = { name = "c" } } } }, {
+        livenessProbe = { httpGet = { port = 80 } }, volumeMounts = { { name = "v", mountPath = "/v" } },
+        command = { "x" }, ports = { { name = "web", containerPort = 80 } }, resources = { limits = { cpu = "1" } },
+        env = { { name = "A", value = "1" },
+          { name = "B", valueFrom = { fieldRef = { fieldPath = "metadata.name" } } } } }))))
   end)
 
   it("names the fields that were not, the first three of them", function()
-    assert.same({ ONLY .. "spec.containers[0].lifecycle" },
-      (post(PODS, pod("a", nil, { lifecycle = { preStop = { exec = { command = { "x" } } } } }))))
+    assert.same({ ONLY .. "spec.containers[0].lifecycle.stopSignal" },
+      (post(PODS, pod("a", nil, { lifecycle = { stopSignal = "SIGTERM" } }))))
     assert.same({ "sandbox: checked against their schema only: spec.affinity, spec.containers[0].securityContext, "
       .. "spec.hostAliases and 1 more" }, (post(PODS, pod("b", {
         affinity = { nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution = { nodeSelectorTerms = {
@@ -90,6 +94,32 @@ describe("a write to the sandbox", function()
           jobTemplate = { spec = { template = template } } } })))
   end)
 
+  it("names the fields of kinds without pods", function()
+    local network = "/apis/networking.k8s.io/v1/namespaces/default/"
+    assert.same({}, (post("/api/v1/namespaces/default/services", { metadata = { name = "a" },
+      spec = { type = "NodePort", selector = { app = "x" }, ports = { { port = 80 } } } })))
+    assert.same({ ONLY .. "spec.externalIPs" }, (post("/api/v1/namespaces/default/services", {
+      metadata = { name = "b" }, spec = { externalIPs = { "1.2.3.4" }, ports = { { port = 80 } } } })))
+    assert.same({ ONLY .. "spec.ingress" }, (post(network .. "networkpolicies", { metadata = { name = "a" },
+      spec = { podSelector = {}, ingress = { { ports = { { port = 80 } } } } } })))
+    local backend = { service = { name = "a", port = { number = 80 } } }
+    local paths = { { path = "/a", pathType = "Prefix", backend = backend } }
+    assert.same({}, (post(network .. "ingresses", { metadata = { name = "a" },
+      spec = { rules = { { host = "a.example.com", http = { paths = paths } } } } })))
+    assert.same({ "sandbox: checked against their schema only: spec.rules[0].host, spec.tls" },
+      (post(network .. "ingresses", { metadata = { name = "b" }, spec = { tls = { { secretName = "s" } },
+        rules = { { host = "*.example.com", http = { paths = paths } } } } })))
+    assert.same({ ONLY .. "spec.hard" }, (post("/api/v1/namespaces/default/resourcequotas", {
+      metadata = { name = "a" }, spec = { hard = { pods = "1" } } })))
+    assert.same({ ONLY .. "subjects[0]" },
+      (post("/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", { metadata = { name = "a" },
+        roleRef = { kind = "Role", name = "r", apiGroup = "rbac.authorization.k8s.io" },
+        subjects = { { kind = "Robot", name = "x" } } })))
+    assert.same({ ONLY .. "subjects[1]" },
+      (post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", { metadata = { name = "a" },
+        roleRef = { kind = "ClusterRole", name = "r" }, subjects = { { kind = "User", name = "x" }, {} } })))
+  end)
+
   it("of a pod template is refused as a pod is", function()
     local code, refusal = box:post("/api/v1/namespaces/default/podtemplates", { metadata = { name = "a" },
       template = { spec = { containers = { { name = "main" } } } } })
@@ -127,7 +157,10 @@ describe("the sentence about unchecked fields", function()
       file:close()
       return document
     end
-    local groups = { core = load "core", apps = load "apps", batch = load "batch" }
+    local groups = {}
+    for _, group in ipairs { "core", "apps", "batch", "networking", "policy", "coordination" } do
+      groups[group] = load(group)
+    end
     local function resolve(schema)
       local group, name = (schema["$ref"] or ""):match("^io%.k8s%.api%.(%w+)%.v1%.(.+)$")
       return group and groups[group] and groups[group][name] or schema
@@ -148,7 +181,12 @@ describe("the sentence about unchecked fields", function()
       replicationcontrollers = "core.ReplicationController", ["apps/replicasets"] = "apps.ReplicaSet",
       ["apps/deployments"] = "apps.Deployment", ["apps/daemonsets"] = "apps.DaemonSet",
       ["apps/statefulsets"] = "apps.StatefulSet", ["batch/jobs"] = "batch.Job",
-      ["batch/cronjobs"] = "batch.CronJob" } do
+      ["batch/cronjobs"] = "batch.CronJob", services = "core.Service", endpoints = "core.Endpoints",
+      nodes = "core.Node", persistentvolumeclaims = "core.PersistentVolumeClaim",
+      ["networking.k8s.io/ingresses"] = "networking.Ingress",
+      ["networking.k8s.io/networkpolicies"] = "networking.NetworkPolicy",
+      ["policy/poddisruptionbudgets"] = "policy.PodDisruptionBudget",
+      ["coordination.k8s.io/leases"] = "coordination.Lease" } do
       local group, name = kind:match("(%w+)%.(%w+)")
       compare(assert(coverage_fields[storage], storage), groups[group][name], kind)
     end

@@ -4,12 +4,13 @@
 -- A tree of what is known stands beside the document. A node is
 --
 --   true                        all of the value is known
+--   false                       none of it, where others beside it are (`open`)
 --   function(value)             known when it returns true: values that no rule can refuse
 --   { fields = { name = node }, open = true }   an object; `open`: unlisted fields are known too
 --   { each = node }             an array
 --
 -- and a field without a node is unknown, so a field that a later Kubernetes adds is told, not trusted.
--- Nothing is told of what is empty, and of an update nothing that was there before.
+-- Nothing is told of a field that is empty, and of an update nothing that was there before.
 local fields = require "kube.sandbox.coverage_fields"
 local json = require "kube.sandbox.json"
 
@@ -21,15 +22,25 @@ local function is_empty(value)
   return value == json.null or value == "" or type(value) == "table" and next(value) == nil
 end
 
-local function below(path, key)
-  if type(key) == "number" then return ("%s[%d]"):format(path, key - 1) end
-  if not key:find("^%a%w*$") then return ("%s[%s]"):format(path, key) end
-  return path == "" and key or path .. "." .. key
+-- The path that the first `depth` keys of a trail lead along.
+local function path_of(trail, depth)
+  local parts = {}
+  for i = 1, depth do
+    local key = trail[i]
+    if type(key) == "number" then
+      parts[i] = ("[%d]"):format(key - 1)
+    elseif key:find("^%a%w*$") then
+      parts[i] = i > 1 and "." .. key or key
+    else
+      parts[i] = ("[%s]"):format(key)
+    end
+  end
+  return table.concat(parts)
 end
 
 local visit
 
-local function visit_inside(found, node, value, old, path)
+local function visit_inside(found, node, value, old, depth)
   local before = type(old) == "table" and old or {}
   for key, item in pairs(value) do
     local child = node.each
@@ -37,22 +48,26 @@ local function visit_inside(found, node, value, old, path)
       child = node.fields[key]
       if child == nil then child = node.open end
     end
-    if child ~= true then visit(found, child, item, before[key], below(path, key)) end
+    if child ~= true and (node.each or not is_empty(item)) then
+      found.trail[depth + 1] = key
+      visit(found, child, item, before[key], depth + 1)
+    end
   end
 end
 
-function visit(found, node, value, old, path)
-  if is_empty(value) then return end
-  if type(node) == "table" and type(value) == "table" then return visit_inside(found, node, value, old, path) end
+-- A document with nothing to tell costs no text.
+function visit(found, node, value, old, depth)
+  if type(node) == "table" and type(value) == "table" then return visit_inside(found, node, value, old, depth) end
   if type(node) == "function" and node(value) then return end
   if old ~= nil and json.equal(value, old) then return end
-  found[#found + 1] = path
+  found[#found + 1] = path_of(found.trail, depth)
 end
 
 --- The paths of the fields of `new` that are not known by `node`, sorted; `old` is nil on create.
 function coverage.unknown(node, new, old)
-  local found = {}
-  visit(found, node, new, old, "")
+  local found = { trail = {} }
+  visit(found, node, new, old, 0)
+  found.trail = nil
   table.sort(found)
   return found
 end

@@ -1,29 +1,12 @@
--- What the sandbox knows of the kinds that hold pods, for kube.sandbox.coverage: `true` where
+-- What the sandbox knows of the kinds that hold pods (of the others: kube.sandbox.coverage_kinds), for
+-- kube.sandbox.coverage: `true` where
 -- strategies/ has the rules of a field or its schema says all there is, a function where some values
 -- are right under any rule. By storage.
+local kinds = require "kube.sandbox.coverage_kinds"
 local names = require "kube.sandbox.names"
+local values = require "kube.sandbox.coverage_values"
 
-local function one_of(...)
-  local known = {}
-  for _, value in ipairs { ... } do known[value] = true end
-  return function(value) return known[value] == true end
-end
-
-local function at_least(least)
-  return function(value) return type(value) == "number" and value >= least end
-end
-
--- Right when none of the checks of kube.sandbox.names has anything to say.
-local function is_right(check)
-  return function(value) return type(value) == "string" and check(value) == nil end
-end
-
-local function labels(value)
-  for key, text in pairs(value) do
-    if names.qualified(key) or names.label_value(text) then return false end
-  end
-  return true
-end
+local one_of, at_least, is_right, labels = values.one_of, values.at_least, values.is_right, values.labels
 
 -- The annotations of pods that have rules of their own begin like these.
 local RULED = { "^[%w.]*seccomp%.security%.", "^[%w.]*apparmor%.security%.", "^scheduler%.alpha%.kubernetes%.io/",
@@ -41,27 +24,37 @@ end
 
 -- ---- pods ----
 
-local PORT = { fields = { name = true, containerPort = true, protocol = true } }
-
-local KEYS = { each = { fields = { key = one_of "ca.crt", path = one_of "ca.crt" } } }
-local MODE = one_of(420)
-
-local SCHEDULED_AWAY = one_of("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+local PORT = { fields = { name = true, containerPort = true, hostPort = true, protocol = true } }
 
 local RESOURCES = { fields = { cpu = true, memory = true, ["ephemeral-storage"] = true } }
 
-local CONTAINER = { fields = {
-  name = true, image = true, imagePullPolicy = true, command = true, args = true, workingDir = true,
-  stdin = true, stdinOnce = true, tty = true, terminationMessagePath = true,
-  terminationMessagePolicy = one_of("File", "FallbackToLogsOnError"),
-  env = { each = { fields = { name = true, value = true } } },
-  ports = { each = PORT },
-  resources = { fields = { limits = RESOURCES, requests = RESOURCES } },
-  volumeMounts = { each = { fields = { name = true, mountPath = true, readOnly = true } } },
-} }
+local PROBE = { fields = { exec = true, httpGet = true, tcpSocket = true, grpc = true, initialDelaySeconds = true,
+  timeoutSeconds = true, periodSeconds = true, successThreshold = true, failureThreshold = true,
+  terminationGracePeriodSeconds = true } }
+
+local HOOK = { fields = { exec = true, httpGet = true, tcpSocket = true, sleep = true } }
+
+local SOURCE = { fields = { fieldRef = true, configMapKeyRef = true, secretKeyRef = true } }
+
+local function container(restart)
+  return { fields = {
+    name = true, image = true, imagePullPolicy = true, command = true, args = true, workingDir = true,
+    stdin = true, stdinOnce = true, tty = true, terminationMessagePath = true, terminationMessagePolicy = true,
+    env = { each = { fields = { name = true, value = true, valueFrom = SOURCE } } },
+    envFrom = { each = { fields = { prefix = true, configMapRef = true, secretRef = true } } },
+    ports = { each = PORT },
+    resources = { fields = { limits = RESOURCES, requests = RESOURCES } },
+    restartPolicy = restart,
+    volumeMounts = { each = { fields = { name = true, mountPath = true, readOnly = true } } },
+    livenessProbe = PROBE, readinessProbe = PROBE, startupProbe = PROBE,
+    lifecycle = { fields = { postStart = HOOK, preStop = HOOK } },
+  } }
+end
+
+local KEYS = { each = { fields = { key = one_of "ca.crt", path = one_of "ca.crt" } } }
 
 -- The token that every pod gets.
-local PROJECTED = { fields = { defaultMode = MODE, sources = { each = { fields = {
+local PROJECTED = { fields = { defaultMode = one_of(420), sources = { each = { fields = {
   serviceAccountToken = { fields = { expirationSeconds = one_of(3607), path = one_of "token" } },
   configMap = { fields = { name = true, items = KEYS } },
   downwardAPI = { fields = { items = { each = { fields = {
@@ -70,21 +63,18 @@ local PROJECTED = { fields = { defaultMode = MODE, sources = { each = { fields =
   } } } } },
 } } } } }
 
-local VOLUME = { fields = { name = true, projected = PROJECTED } }
+local VOLUME = { fields = { name = true, configMap = true, emptyDir = true, hostPath = true,
+  persistentVolumeClaim = true, projected = PROJECTED, secret = true } }
 
 local POD_SPEC = { fields = {
-  automountServiceAccountToken = true, containers = { each = CONTAINER }, enableServiceLinks = true,
-  hostIPC = true, hostPID = true, imagePullSecrets = true, initContainers = { each = CONTAINER },
+  automountServiceAccountToken = true, containers = { each = container() }, enableServiceLinks = true,
+  hostIPC = true, hostPID = true, imagePullSecrets = true, initContainers = { each = container(one_of "Always") },
   restartPolicy = true, schedulerName = true, setHostnameAsFQDN = true, terminationGracePeriodSeconds = true,
-  activeDeadlineSeconds = at_least(1),
+  activeDeadlineSeconds = true, hostname = true, nodeName = true, nodeSelector = true, serviceAccount = true,
+  serviceAccountName = true, subdomain = true, tolerations = true,
   dnsPolicy = one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default"),
   hostNetwork = one_of(false), hostUsers = one_of(true), shareProcessNamespace = one_of(false),
-  hostname = is_right(names.label), subdomain = is_right(names.label),
-  nodeName = is_right(names.subdomain),
   preemptionPolicy = one_of "PreemptLowerPriority", priority = one_of(0),
-  serviceAccount = is_right(names.subdomain), serviceAccountName = is_right(names.subdomain),
-  tolerations = { each = { fields = { key = SCHEDULED_AWAY, operator = one_of "Exists", effect = one_of "NoExecute",
-    tolerationSeconds = true } } },
   volumes = { each = VOLUME },
 } }
 
@@ -122,7 +112,7 @@ local function schedule(value)
   return i == #RANGES
 end
 
-return {
+local fields = {
   pods = { open = true, fields = {
     metadata = { open = true, fields = { annotations = annotations } },
     spec = POD_SPEC,
@@ -160,3 +150,7 @@ return {
       spec = { fields = JOB } } },
   },
 }
+
+for storage, node in pairs(kinds) do fields[storage] = node end
+
+return fields
