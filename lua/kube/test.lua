@@ -25,7 +25,6 @@ local MANAGER = "kube.test"
 ---@class kube.Test
 local Test = {}
 Test.__index = Test
-options.guard(Test, "t", { is = function(v) return type(v) == "table" and getmetatable(v) == Test end })
 
 local function read(path)
   local file, problem = io.open(path, "rb")
@@ -250,5 +249,7 @@ function M.condition(object, name)
   if status == "False" then return false, found end
   return nil, found
 end
+
+options.guard(Test, "t", { is = function(v) return type(v) == "table" and getmetatable(v) == Test end })
 
 return M

@@ -46,6 +46,16 @@ describe("moonwatch test", function()
     assert.are.equal(0, result.code)
   end)
 
+  it("says which method was meant", function()
+    local result = run_specs { ["a.lua"] = controller, ["a_spec.lua"] = [[
+      local t = require("kube.test").new { script = "a.lua" }
+      it("misspells", function() t:setle() end)
+      it("calls with a dot", function() t.settle() end)
+    ]] }
+    assert.matches("t has no 'setle' (did you mean 'settle'?)", result.stdout, 1, true)
+    assert.matches("call it with a colon: t:settle(...)", result.stdout, 1, true)
+  end)
+
   it("lets specs await, and tells what failed, where", function()
     local result = run_specs { ["a_spec.lua"] = [[
       local kube = require "kube"
