@@ -144,7 +144,7 @@ static int deliver_to_queue(void *ctx, const struct mw_notification *n) {
   struct mw_err err;
   if (mw_event_source_deliver(r->source, mw_generation_state(r->gen), n, &err) < 0 &&
       count_error(r)) {
-    mw_log(MW_LOG_ERROR, "an event was not queued", MW_STR("handler", r->name),
+    mw_log(MW_LOG_ERROR, "an event was not handled as it should be", MW_STR("handler", r->name),
            MW_STR("event", event_name(n->type)), MW_SLC("key", mw_object_key(n->object)),
            MW_STR("error", err.message), MW_INT("failures", r->errors));
   }

@@ -298,16 +298,8 @@ static enum reason reason_of(const struct mw_notification *n) {
   return ON_ADD;
 }
 
-int mw_event_source_deliver(struct mw_event_source *s, struct lua_State *L,
-                            const struct mw_notification *n, struct mw_err *err) {
-  s->failure.code = 0;
-  bool pass =
-      s->predicate == NULL || mw_change_test(s->predicate, n, mw_objtable_unpacker(L), s->second);
-  if (s->failure.code != 0) {
-    *err = s->failure;
-    return err->code;
-  }
-  if (!pass) return 0;
+static int add_event(struct mw_event_source *s, struct lua_State *L,
+                     const struct mw_notification *n, struct mw_err *err) {
   enum reason reason = reason_of(n);
   bool low = reason == ON_INITIAL || reason == ON_RESYNC;
   struct delivery d = {
@@ -317,4 +309,18 @@ int mw_event_source_deliver(struct mw_event_source *s, struct lua_State *L,
   int rc = add_keys(&d, L, n->object);
   if (rc < 0 || n->type != MW_NOTIFY_UPDATE || s->map == MAP_SELF) return rc;
   return reason == ON_RESYNC ? 0 : add_keys(&d, L, n->old);
+}
+
+int mw_event_source_deliver(struct mw_event_source *s, struct lua_State *L,
+                            const struct mw_notification *n, struct mw_err *err) {
+  s->failure.code = 0;
+  bool pass =
+      s->predicate == NULL || mw_change_test(s->predicate, n, mw_objtable_unpacker(L), s->second);
+  if (s->failure.code == 0) return pass ? add_event(s, L, n, err) : 0;
+  // Better one reconcile too many than one too few.
+  int rc = add_event(s, L, n, err);
+  if (rc < 0) return rc;
+  return mw_err_set(err, s->failure.code,
+                    "a predicate failed, and the event counts all the same: %s",
+                    s->failure.message);
 }

@@ -28,6 +28,7 @@ void mw_event_source_read(struct mw_event_source *s, struct lua_State *L, int id
 void mw_event_source_detach(struct mw_event_source *s, struct lua_State *L);
 void mw_event_source_free(struct mw_event_source *s);  // NULL is fine
 
-// Negative when the event could not be queued, or not all of it; err says why.
+// Negative when a function failed, or not all that the event concerns could be queued; err says
+// why. An event whose predicate failed counts as one that matters.
 int mw_event_source_deliver(struct mw_event_source *s, struct lua_State *L,
                             const struct mw_notification *n, struct mw_err *err);

@@ -14,7 +14,7 @@ local KEYS_MAX, RUNS_MAX = 1024, 32
 ---@field duration number seconds
 ---@field reads integer of caches and of the server
 ---@field writes string[] "apply apps/v1/deployments default/web"
----@field result string "success", "requeue_after", "error", "terminal", "timeout", "cancelled"
+---@field result string "success", "requeue_after", "error", "terminal", "timeout", "gave_up", "cancelled"
 ---@field error? string
 ---@field next? number seconds until it is tried again
 

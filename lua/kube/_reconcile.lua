@@ -214,7 +214,8 @@ local function tell(controller, key, run, report)
   if not LOUD[run.result] then return end
   log.write("error", "reconcile failed", { controller = controller.name, key = key, result = run.result,
     attempt = run.attempt, duration = run.duration, retry_in = run.next,
-    error = run.result == "gave_up" and run.error or report or run.error })
+    -- Where it failed is told once: the next attempts fail there, too.
+    error = run.attempt == 1 and report or run.error })
 end
 
 --- Reconciles a key that the queue handed out, and settles what becomes of it. Awaits.

@@ -220,6 +220,21 @@ describe("a controller", function()
     ]])
   end)
 
+  it("takes an event whose predicate failed for one that matters, and says so", function()
+    local _, err = play([[
+      kube.controller {
+        name = "careless", resource = "v1/configmaps", namespaces = PLAY,
+        predicate = function(object) return object.data.missing.more end,
+        reconcile = function(ctx) if ctx.name == "a" then note(ctx.name) end end,
+      }
+    ]], [[
+      create("a", { v = "1" })
+      logged("a")
+    ]])
+    assert.is_truthy(err:find("a predicate failed, and the event counts all the same: ", 1, true), err)
+    assert.is_truthy(err:find("script.lua:%d+: attempt to index field 'missing'"), err)
+  end)
+
   it("puts its finalizer on, cleans up once the object is deleted, and lets it go then", function()
     play([[
       local undone = 1
