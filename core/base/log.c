@@ -170,6 +170,33 @@ static void format_json(struct mw_buf *b, enum mw_log_level level, const char *m
   put(b, "}", 1);
 }
 
+// Where a text (a traceback) has further lines: the rest behind the first newline, else empty.
+static struct mw_slice further_lines(const struct mw_log_field *f) {
+  const char *newline =
+      f->kind == MW_FIELD_STR && f->str.n > 0 ? memchr(f->str.p, '\n', f->str.n) : NULL;
+  if (newline == NULL) return (struct mw_slice){0};
+  return mw_slice(newline + 1, (size_t)(f->str.p + f->str.n - newline - 1));
+}
+
+// The lines, each indented below the log line. Nothing in them can act on the terminal.
+static void put_lines(struct mw_buf *b, struct mw_slice s) {
+  static const char indent[] = "\n    ";
+  if (s.n > VALUE_LIMIT) s.n = VALUE_LIMIT;
+  puts_(b, indent);
+  for (size_t i = 0; i < s.n;) {
+    unsigned char c = (unsigned char)s.p[i];
+    size_t len = sequence_at(s.p + i, s.n - i);
+    if (c == '\n' || c == '\t') {
+      puts_(b, c == '\n' ? indent : "  ");
+    } else if (len == 0 || c < 0x20 || c == 0x7F) {
+      put_escaped(b, c);
+    } else {
+      put(b, s.p + i, len);
+    }
+    i += len > 0 ? len : 1;
+  }
+}
+
 static void format_text(struct mw_buf *b, enum mw_log_level level, const char *message,
                         const struct mw_log_field *fields, size_t count) {
   if (on_terminal) puts_(b, level_colours[level]);
@@ -183,7 +210,14 @@ static void format_text(struct mw_buf *b, enum mw_log_level level, const char *m
     put(b, " ", 1);
     puts_(b, fields[i].key);
     put(b, "=", 1);
-    put_value(b, &fields[i], false);
+    struct mw_log_field first = fields[i];
+    size_t rest = further_lines(&first).n;
+    if (rest > 0) first.str.n -= rest + 1;
+    put_value(b, &first, false);
+  }
+  for (size_t i = 0; i < count; i++) {
+    struct mw_slice rest = further_lines(&fields[i]);
+    if (rest.n > 0) put_lines(b, rest);
   }
 }
 

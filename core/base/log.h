@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structured logs on stderr: one line each, text for a terminal, JSON otherwise. Thread-safe.
+// Structured logs on stderr: text for a terminal, JSON otherwise. One line each; what a text of
+// many lines (a traceback) has behind its first stands indented below, for a terminal. Thread-safe.
 //
 //   mw_log(MW_LOG_WARN, "watch ended", MW_STR("resource", res), MW_INT("events", n));
 //

@@ -19,6 +19,14 @@ describe("a log line", function()
     assert.are.equal(1.5, found.n)
   end)
 
+  it("in text has further lines indented below it, and nothing that acts on a terminal", function()
+    local result = run.run_script([[
+      log.warn("it failed", { error = "first\n\tsecond \27[31m\nthird", key = "a b" })
+    ]], { timeout = 10, args = { "--log-format", "text" } })
+    assert.is_truthy(result.stderr:find(
+      'it failed error=first key="a b"\n      second \\u001b[31m\n    third\n', 1, true), result.stderr)
+  end)
+
   it("of a task tells what made the task run, unless it says so itself", function()
     local result = run.run_script([[
       local kube, task = require "kube", require "kube._task"
