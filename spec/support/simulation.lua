@@ -1,11 +1,15 @@
 -- A script for spec/e2e/simulation_spec.lua: the website operator under faults. Under a seed it makes,
 -- changes and deletes websites while requests fail, hang, are cut or refused and watches lose their
 -- history; then the faults end, and what the operator made must be what the websites say, and stay so.
+--
+-- SIMULATION_PART=chaos: only the first half, for a process that is stopped in the middle of it; =end: only
+-- the second, for the one that comes after it and finds what that left.
 local kube = require "kube"
 local sandbox = require "kube.sandbox"
 
 local seed = tonumber(os.getenv("SIMULATION_SEED"))
-local steps = tonumber(os.getenv("SIMULATION_STEPS") or "40")
+local part = os.getenv("SIMULATION_PART")
+local steps = part == "chaos" and math.huge or 40
 math.randomseed(seed)
 for _ = 1, 10 do math.random() end
 
@@ -113,7 +117,9 @@ local faults = {
 -- The control requests of this script must not meet the faults that it made: they are of no resource,
 -- and no fault without a verb is for more than a few requests.
 local function chaos()
-  for _ = 1, steps do
+  local step = 0
+  while step < steps do
+    step = step + 1
     if math.random() < 0.6 then pick(acts)() else pick(faults)() end
     if math.random() < 0.5 then kube.sleep(math.random() * 0.01) end
   end
@@ -184,8 +190,16 @@ local function fail(text)
   error(text, 0)
 end
 
+-- What the websites that are there ask for.
+local function ask()
+  for object in kube.client:each(WEBSITES) do
+    if not object.metadata.deletionTimestamp then wanted[object.metadata.name] = object.spec end
+  end
+end
+
 kube.sleep(0)
-chaos()
+if part == "chaos" then print("begins") end
+if part ~= "end" then chaos() else ask() end
 wanted.last = random_spec() -- so that there is something to come to, whatever chaos left
 insist("create", site("last", wanted.last))
 local wrong
