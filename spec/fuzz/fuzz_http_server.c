@@ -6,6 +6,7 @@
 // The first byte of the input says how large the pieces are and whether the client closes its half;
 // the target of a request says how it is answered.
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,16 +35,19 @@ static void forget(struct run *r, const struct mw_exchange *x) {
 // Everything that can be read is read.
 static void look_at(const struct mw_exchange *x) {
   struct mw_slice name, value;
+  static const char seldom[] = "X-Seldom";
+  bool found = false;
   size_t sum = mw_exchange_body(x).n + mw_exchange_method(x).n;
   for (size_t i = 0; mw_exchange_header_at(x, i, &name, &value); i++) {
     require(name.n > 0);
+    found |= name.n == sizeof seldom - 1 && strncasecmp(name.p, seldom, name.n) == 0;
     for (size_t k = 0; k < value.n; k++) {
       require(value.p[k] != '\n' && value.p[k] != '\0');
       sum += (unsigned char)value.p[k];
     }
   }
   require(sum > 0);
-  require(mw_exchange_header(x, "no-such-header").p == NULL);
+  require((mw_exchange_header(x, seldom).p != NULL) == found);
 }
 
 static void answer(struct run *r, struct mw_exchange *x, char how) {
