@@ -55,8 +55,8 @@ local function times_1024(a)
   return result
 end
 
-local EXPONENTS = { n = -9, u = -6, m = -3, [""] = 0, k = 3, M = 6, G = 9, T = 12 }
-local POWERS = { Ki = 1, Mi = 2, Gi = 3, Ti = 4 }
+local EXPONENTS = { n = -9, u = -6, m = -3, [""] = 0, k = 3, M = 6, G = 9, T = 12, P = 15, E = 18 }
+local POWERS = { Ki = 1, Mi = 2, Gi = 3, Ti = 4, Pi = 5, Ei = 6 }
 
 -- Billionths of a quantity with up to nine digits behind the point.
 local function billionths(whole, suffix)
