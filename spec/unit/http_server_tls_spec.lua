@@ -109,11 +109,11 @@ describe("http server over TLS", function()
 
   it("answers curl, which checks the certificate, and speaks HTTP/1.1 by ALPN", function()
     serve()
-    local out = curl("-v", "--http2", url("/x"), url("/y"))
-    assert.matches("ALPN: server accepted http/1.1", out)
-    assert.matches("hellohello", (out:gsub("[*<>{}][^\n]*\n", "")))
+    assert.are.equal("hello 1.1 hello 1.1 ", curl("--http2", "-w", " %{http_version} ", url("/x"), url("/y")))
     assert.are.equal("/y", rig.requests[2].target)
-    out = rig:run("curl", { "-sS", url() })
+    -- What curl tells and what it was sent are written to one pipe in any order, so the body goes elsewhere.
+    assert.matches("ALPN: server accepted http/1.1", curl("-v", "--http2", "-o", "/dev/null", url()))
+    local out = rig:run("curl", { "-sS", url() })
     assert.matches("unable to get local issuer certificate", out)
   end)
 
