@@ -72,7 +72,7 @@ function unit.no_leaks()
   spec.after_each(function()
     collectgarbage()
     collectgarbage()
-    spec.assert.are.same(before, unit.live())
+    spec.assert.are.same(before, unit.live(), "left alive")
   end)
 end
 
