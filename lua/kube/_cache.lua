@@ -35,7 +35,8 @@ Cache.__index = Cache
 --- kube._overlay.
 function cache.new(namespaces, vanished)
   local self = setmetatable({ _namespaces = namespaces, _informers = {}, _order = {} }, Cache)
-  self.overlay = overlay.new(function(resource, key) return self:reader(resource, key) end, vanished)
+  self.overlay = overlay.new(function(resource, key) return self:reader(resource, key) end, vanished,
+    core.task.now)
   return self
 end
 

@@ -119,6 +119,17 @@ local function is_object(call, answer)
     and answer.apiVersion == resources.api_version(call.resource)
 end
 
+-- Completes the items of a list with apiVersion and kind; false for what is none.
+local function complete(list)
+  if list.items == core.codec.null then list.items = core.codec.array {} end
+  if type(list.items) ~= "table" then return false end
+  local kind = type(list.kind) == "string" and list.kind:match("^(.+)List$")
+  for _, item in ipairs(list.items) do
+    item.apiVersion, item.kind = item.apiVersion or list.apiVersion, item.kind or kind
+  end
+  return true
+end
+
 -- What observers call a verb, where that is not its name.
 local OBSERVED = { each = "list", update_status = "update" }
 
@@ -128,6 +139,7 @@ local function observed(call, answer, sent)
   if call.opts.subresource and not is_object(call, answer) then return end
   local object = answer
   if call.verb == "delete" and not is_object(call, answer) then object = nil end
+  if call.verb == "delete_collection" and not complete(answer) then object = nil end
   local key = call.key or (object and call.verb == "create" and core.codec.object_key(object)) or nil
   observe(OBSERVED[call.verb] or call.verb, call.resource, key, object, sent)
 end
@@ -247,21 +259,17 @@ function M.delete_collection(call, resource)
   end
   local ok, err = check_scope(call, resource, opts.namespace, "say which by namespace = \"...\"")
   if not ok then return nil, err end
-  return send(call, "DELETE", { body = delete_options(opts) })
+  local body = delete_options(opts)
+  return send(call, "DELETE", { body = body, sent = body })
 end
 
 -- One page of a list, for pages.lua: its items, complete with apiVersion and kind, and its metadata.
 local function page(call, query)
   local answer, err = send(call, "GET", { query = query })
   if not answer then return nil, err end
-  if answer.items == core.codec.null then answer.items = core.codec.array {} end
-  if type(answer.items) ~= "table" then
+  if not complete(answer) then
     return nil, errors.new("parse", ("%s: the answer for %s is not a list"):format(call.what, call.resource),
       { retriable = false })
-  end
-  local kind = type(answer.kind) == "string" and answer.kind:match("^(.+)List$")
-  for _, item in ipairs(answer.items) do
-    item.apiVersion, item.kind = item.apiVersion or answer.apiVersion, item.kind or kind
   end
   return answer
 end

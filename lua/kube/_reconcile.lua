@@ -44,7 +44,7 @@ options.guard(Log, "ctx.log")
 
 -- What a session tells of each answered request.
 local function observer(controller, key_of_run, run)
-  return function(verb, resource, key, object)
+  return function(verb, resource, key, object, sent)
     if verb == "get" or verb == "list" then
       run.reads = run.reads + 1
       return
@@ -53,7 +53,11 @@ local function observer(controller, key_of_run, run)
     if run.written <= WRITES_KEPT then
       run.writes[run.written] = ("%s %s %s"):format(verb, resource, key or "")
     end
-    if key then controller.cache.overlay:note(verb, resource, key, object, key_of_run) end
+    if key then
+      controller.cache.overlay:note(verb, resource, key, object, key_of_run)
+    elseif verb == "delete_collection" and object then
+      controller.cache.overlay:note_collection(resource, object.items, sent)
+    end
   end
 end
 

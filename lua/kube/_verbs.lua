@@ -159,13 +159,13 @@ function Session:try_delete(resource, key, opts) return try(self, "delete", opts
 --- Deletes all objects that selectors choose, or with all = true every one of them.
 ---@param resource string "v1/pods", "apps/v1/deployments"
 ---@param opts? kube.VerbOptions
----@return table answer a list, or a Status
+---@return table answer a list of what was deleted, as it was before that, or a Status
 function Session:delete_collection(resource, opts) return run(self, "delete_collection", opts, resource) end
 
 --- The same, but returns nil and the error.
 ---@param resource string "v1/pods", "apps/v1/deployments"
 ---@param opts? kube.VerbOptions
----@return table? answer a list, or a Status
+---@return table? answer a list of what was deleted, as it was before that, or a Status
 ---@return kube.Error?
 function Session:try_delete_collection(resource, opts) return try(self, "delete_collection", opts, resource) end
 

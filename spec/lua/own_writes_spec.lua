@@ -73,6 +73,94 @@ describe("an object that a controller deletes", function()
   end)
 end)
 
+describe("a collection that a controller deletes", function()
+  it("is gone at once, but for what others keep, and what was not chosen", function()
+    play([[
+      kube.controller {
+        name = "deleter", resource = "v1/configmaps", namespaces = PLAY, reads = { "v1/secrets" },
+        predicate = { path = "data.go" },
+        reconcile = function(ctx, object)
+          if not object then return end
+          local function secret(name, chosen, finalizers)
+            ctx.client:create { apiVersion = "v1", kind = "Secret", metadata = { name = name, namespace = "play",
+              labels = { chosen = chosen }, finalizers = finalizers } }
+          end
+          secret("a", "yes")
+          secret("b", "yes", { "example.com/a" })
+          secret("c", "no")
+          ctx.client:delete_collection("v1/secrets", { namespace = "play", label_selector = "chosen=yes" })
+          local function leaving(s) return kube.get(s, "metadata.deletionTimestamp") and "leaves" or "stays" end
+          local function found()
+            local names = {}
+            for _, s in ipairs(ctx.cache:list "v1/secrets") do
+              names[#names + 1] = s.kind .. " " .. s.metadata.name .. " " .. leaving(s)
+            end
+            table.sort(names)
+            return table.concat(names, ", ")
+          end
+          note(ctx.cache:get("v1/secrets", "play/a"), leaving(ctx.cache:get("v1/secrets", "play/b")))
+          note(found())
+          -- The cache comes to say the same by itself, and not for a moment anything else.
+          local last = found()
+          eventually(function()
+            assert(found() == last, found())
+            return kube.get(ctx.cache:get("v1/secrets", "play/b"), "metadata.deletionGracePeriodSeconds")
+          end)
+          ctx.client:patch("v1/secrets", "play/b", { metadata = { finalizers = kube.null } })
+          note(found())
+        end,
+      }
+    ]], [[
+      create("a", { go = "1" })
+      logged("nil leaves", "Secret b leaves, Secret c stays", "Secret c stays")
+    ]])
+  end)
+
+  it("is shown as leaving where its objects have time to end, or what they own comes first", function()
+    play([[
+      kube.controller {
+        name = "deleter", resource = "v1/configmaps", namespaces = PLAY, reads = { "v1/pods", "v1/secrets" },
+        predicate = { path = "data.go" },
+        reconcile = function(ctx, object)
+          if not object then return end
+          local function leaving(resource, key)
+            return kube.get(ctx.cache:get(resource, key), "metadata.deletionTimestamp") ~= nil
+          end
+          ctx.client:create { apiVersion = "v1", kind = "Pod", metadata = { name = "p", namespace = "play" },
+            spec = { nodeName = "n", containers = { { name = "c", image = "i" } } } }
+          ctx.client:create { apiVersion = "v1", kind = "Secret", metadata = { name = "s", namespace = "play" } }
+          ctx.client:delete_collection("v1/pods", { namespace = "play", all = true })
+          ctx.client:delete_collection("v1/secrets", { namespace = "play", all = true, propagation = "Foreground" })
+          note(leaving("v1/pods", "play/p"), leaving("v1/secrets", "play/s"))
+          ctx.client:delete_collection("v1/pods", { namespace = "play", all = true, grace = 0 })
+          note(ctx.cache:get("v1/pods", "play/p"))
+        end,
+      }
+    ]], [[
+      create("a", { go = "1" })
+      logged("true true", "nil")
+    ]])
+  end)
+
+  it("is as it was after a dry run", function()
+    play([[
+      kube.controller {
+        name = "deleter", resource = "v1/configmaps", namespaces = PLAY, reads = { "v1/secrets" },
+        predicate = { path = "data.go" },
+        reconcile = function(ctx, object)
+          if not object then return end
+          ctx.client:create { apiVersion = "v1", kind = "Secret", metadata = { name = "s", namespace = "play" } }
+          ctx.client:delete_collection("v1/secrets", { namespace = "play", all = true, dry_run = true })
+          note(ctx.cache:get("v1/secrets", "play/s").metadata.name, #ctx.cache:list "v1/secrets")
+        end,
+      }
+    ]], [[
+      create("a", { go = "1" })
+      logged("s 1")
+    ]])
+  end)
+end)
+
 describe("what a controller writes where it does not look", function()
   it("is not missed when its selector leaves it out", function()
     play([[
