@@ -180,6 +180,11 @@ static void ingest_open(void *arg) {
       mw_http_new(h->ingest, &(struct mw_http_config){.http1_only = h->config->http1_only});
 }
 
+static void ingest_warm(void *arg) {
+  struct mw_host *h = arg;
+  mw_http_warm(h->runtime.http);
+}
+
 static void ingest_close(void *arg) {
   struct mw_host *h = arg;
   mw_http_free(h->runtime.http);
@@ -263,6 +268,7 @@ int mw_host_run(const struct mw_host_config *config) {
     abort();
   }
   mw_loop_call(h->ingest, ingest_open, h);
+  mw_loop_post(h->ingest, ingest_warm, h);  // beside the loading of the script
   h->factory = mw_factory_new(&h->runtime);
   h->requests = mw_rest_pool_new(&h->runtime);
   h->leader = mw_leader_new(h);

@@ -7,6 +7,7 @@
 #include "transport/http.h"
 
 #include <curl/curl.h>
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,6 +221,41 @@ static void on_guard(uv_timer_t *timer) {
   run_todo(h);
 }
 
+// ---- libcurl's start ----
+
+static void give_up(void) {
+  fprintf(stderr, "moonwatch: libcurl does not start\n");
+  abort();
+}
+
+static void init_curl(void) {
+  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) give_up();
+}
+
+void mw_pool_open(struct mw_http *h) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (h->multi != NULL) return;
+  pthread_once(&once, init_curl);
+  h->multi = curl_multi_init();
+  if (h->multi == NULL) give_up();
+  curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
+  curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
+  curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
+  curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+  curl_multi_setopt(h->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+  // No limit on connections per host: a limit would make the watch behind it wait for ever.
+  curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, 0L);
+  curl_multi_setopt(h->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)STREAMS_PER_CONNECTION);
+  curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS);
+}
+
+// The first context of a process looks all of its algorithms up, which takes longer than a
+// handshake; OpenSSL keeps what it has found.
+void mw_http_warm(struct mw_http *h) {
+  mw_pool_open(h);
+  SSL_CTX_free(SSL_CTX_new(TLS_client_method()));
+}
+
 int mw_pool_add(struct mw_http *h, void *easy) {
   CURLMcode rc = curl_multi_add_handle(h->multi, easy);
   if (rc != CURLM_OK) return MW_EINTERNAL;
@@ -289,15 +325,6 @@ void mw_pool_logout(struct mw_http *h, struct mw_login *login) {
 
 // ---- life ----
 
-static void give_up(void) {
-  fprintf(stderr, "moonwatch: libcurl does not start\n");
-  abort();
-}
-
-static void init_curl(void) {
-  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) give_up();
-}
-
 static uv_timer_t *timer_open(struct mw_http *h) {
   uv_timer_t *timer = mw_xcalloc(1, sizeof *timer);
   uv_timer_init(mw_loop_uv(h->loop), timer);
@@ -324,8 +351,6 @@ static void set_config(struct mw_http *h, const struct mw_http_config *config) {
 }
 
 struct mw_http *mw_http_new(struct mw_loop *loop, const struct mw_http_config *config) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, init_curl);
   struct mw_http *h = mw_xcalloc(1, sizeof *h);
   h->loop = loop;
   set_config(h, config);
@@ -337,17 +362,6 @@ struct mw_http *mw_http_new(struct mw_loop *loop, const struct mw_http_config *c
   h->curl_timer = timer_open(h);
   h->guard = timer_open(h);
   h->kick = timer_open(h);
-  h->multi = curl_multi_init();
-  if (h->multi == NULL) give_up();
-  curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
-  curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
-  curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
-  curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
-  curl_multi_setopt(h->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
-  // No limit on connections per host: a limit would make the watch behind it wait for ever.
-  curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, 0L);
-  curl_multi_setopt(h->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)STREAMS_PER_CONNECTION);
-  curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS);
   return h;
 }
 
@@ -357,7 +371,7 @@ void mw_http_free(struct mw_http *h) {
     abort();
   }
   while (h->logins.next != &h->logins) login_free(h, login_of(h->logins.next));
-  curl_multi_cleanup(h->multi);
+  if (h->multi != NULL) curl_multi_cleanup(h->multi);
   while (h->sockets.next != &h->sockets) sock_close(sock_of(h->sockets.next));
   timer_close(h->curl_timer);
   timer_close(h->guard);

@@ -36,6 +36,8 @@ struct mw_http_config {
 };
 
 struct mw_http *mw_http_new(struct mw_loop *loop, const struct mw_http_config *config);
+// Starts libcurl and TLS, which the first request would do otherwise and wait for.
+void mw_http_warm(struct mw_http *h);
 // All requests must have ended or been cancelled. Not inside a callback of one.
 void mw_http_free(struct mw_http *h);
 

@@ -205,6 +205,7 @@ struct mw_login *mw_pool_login(struct mw_http *h, struct mw_endpoint *e);
 void mw_pool_logout(struct mw_http *h, struct mw_login *login);
 void mw_pool_todo(struct mw_request *r, enum mw_request_todo todo);
 void mw_pool_forget(struct mw_request *r);  // takes it off the to-do list
+void mw_pool_open(struct mw_http *h);       // starts libcurl, once; before any other call of it
 int mw_pool_add(struct mw_http *h, void *easy);
 void mw_pool_remove(struct mw_http *h, void *easy);
 void mw_pool_resume(struct mw_http *h, void *easy);

@@ -510,6 +510,7 @@ static void copy_options(struct mw_request *r, const struct mw_request_options *
 struct mw_request *mw_http_start(struct mw_http *h, struct mw_endpoint *e,
                                  const struct mw_request_options *options,
                                  const struct mw_request_callbacks *callbacks, void *ctx) {
+  mw_pool_open(h);
   struct mw_request *r = mw_xcalloc(1, sizeof *r);
   mw_live_add(MW_LIVE_REQUEST, 1);
   r->http = h;
