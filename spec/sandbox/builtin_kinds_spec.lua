@@ -76,6 +76,40 @@ describe("the sandbox's", function()
     assert.equal('Invalid value: ["10.1.2.3"]: may not change once set', refusal.details.causes[1].message)
   end)
 
+  it("services have all ports of a node between them, and no more", function()
+    local path, count = "/api/v1/namespaces/default/services", 32767 - 30000 + 1
+    local seen, left, n = {}, count, 0
+    while left > 0 do
+      local ports = {}
+      for i = 1, math.min(400, left) do ports[i] = { name = "p" .. i, port = i } end
+      left, n = left - #ports, n + 1
+      local code, service = box:post(path, { metadata = { name = "s" .. n }, spec = { type = "NodePort",
+        ports = ports } })
+      assert.equal(201, code, service.message)
+      for _, port in ipairs(service.spec.ports) do
+        assert.truthy(port.nodePort >= 30000 and port.nodePort <= 32767 and not seen[port.nodePort], port.nodePort)
+        seen[port.nodePort] = true
+      end
+    end
+    local one = { metadata = { name = "late" }, spec = { type = "NodePort", ports = { { port = 80 } } } }
+    local code, refusal = box:post(path, one)
+    assert.equal(500, code)
+    assert.equal("Internal error occurred: failed to allocate a nodePort: range is full", refusal.message)
+    box:delete(path .. "/s2")
+    assert.equal(201, (box:post(path, one)))
+  end)
+
+  it("services have addresses of their own, many of them", function()
+    local path, seen = "/api/v1/namespaces/default/services", {}
+    for i = 1, 300 do
+      local code, service = box:post(path, { metadata = { name = "s" .. i }, spec = { ports = { { port = 80 } } } })
+      assert.equal(201, code, service.message)
+      assert.falsy(seen[service.spec.clusterIP])
+      seen[service.spec.clusterIP] = true
+    end
+    assert.truthy(seen["192.0.2.254"] and seen["198.18.0.1"])
+  end)
+
   it("autoscalers are the same in both versions, as far as the older one has words", function()
     local function path(version)
       return "/apis/autoscaling/" .. version .. "/namespaces/default/horizontalpodautoscalers"

@@ -15,8 +15,8 @@ end
 local PORT_NUMBER = between(1, 65535)
 local PROTOCOL = one_of("TCP", "UDP", "SCTP")
 
-local SERVICE_PORT = { fields = { name = is_right(names.label), nodePort = between(30000, 32767), port = true,
-  protocol = true, targetPort = true } }
+local SERVICE_PORT = { fields = { appProtocol = true, name = true, nodePort = true, port = true, protocol = true,
+  targetPort = true } }
 
 local ADDRESS = { fields = { ip = is_right(ip.problem), hostname = is_right(names.label),
   nodeName = is_right(names.subdomain), targetRef = true } }
@@ -69,11 +69,10 @@ return {
   },
   resourcequotas = document {},
   services = document {
-    allocateLoadBalancerNodePorts = true, clusterIP = true, clusterIPs = true,
-    externalName = is_right(names.subdomain), externalTrafficPolicy = one_of "Cluster",
-    internalTrafficPolicy = one_of("Cluster", "Local"), ipFamilies = { each = one_of("IPv4", "IPv6") },
-    ipFamilyPolicy = one_of("SingleStack", "RequireDualStack"), ports = { each = SERVICE_PORT },
-    publishNotReadyAddresses = true, selector = labels, sessionAffinity = one_of("None", "ClientIP"),
+    allocateLoadBalancerNodePorts = true, clusterIP = true, clusterIPs = true, externalName = true,
+    externalTrafficPolicy = true, healthCheckNodePort = true, internalTrafficPolicy = true, ipFamilies = true,
+    ipFamilyPolicy = true, loadBalancerClass = true, loadBalancerIP = true, ports = { each = SERVICE_PORT },
+    publishNotReadyAddresses = true, selector = labels, sessionAffinity = true, trafficDistribution = true,
     sessionAffinityConfig = { fields = { clientIP = { fields = { timeoutSeconds = between(1, 86400) } } } },
     type = true,
   },

@@ -1,19 +1,15 @@
--- Services: defaults, addresses and ports from a pool, and what a type needs.
-local field = require "kube.sandbox.field"
-local ip = require "kube.sandbox.ip"
+-- Services: defaults, what they get from the server's pools, and what a change leaves of it.
 local json = require "kube.sandbox.json"
-local names = require "kube.sandbox.names"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
+local service_addresses = require "kube.sandbox.strategies.service_addresses"
+local service_ports = require "kube.sandbox.strategies.service_ports"
+local service_rules = require "kube.sandbox.strategies.service_rules"
 
 local services = {}
 
 local set, each = pod_spec.set, pod_spec.each
 
 local function has_address(spec) return spec.type ~= "ExternalName" end
-
-local function has_node_ports(spec)
-  return spec.type == "NodePort" or spec.type == "LoadBalancer" and spec.allocateLoadBalancerNodePorts ~= false
-end
 
 local function default(_, document)
   if not json.is_object(document.spec) then return document end
@@ -31,157 +27,88 @@ local function default(_, document)
     if port.targetPort == nil or port.targetPort == 0 or port.targetPort == "" then port.targetPort = port.port end
   end)
   if has_address(spec) then set(spec, "internalTrafficPolicy", "Cluster") end
-  if spec.type == "NodePort" or spec.type == "LoadBalancer" then set(spec, "externalTrafficPolicy", "Cluster") end
+  if service_rules.is_reachable(spec) then set(spec, "externalTrafficPolicy", "Cluster") end
   if spec.type == "LoadBalancer" then set(spec, "allocateLoadBalancerNodePorts", true) end
   return document
 end
 
--- 192.0.2.0/24 and 203.0.113.0/24 are nobody's; .1 is the server's own.
-local NETWORKS = { "192.0.2.", "203.0.113." }
-local FIRST_NODE_PORT, LAST_NODE_PORT = 30000, 32767
+-- What is nothing in the server's structs.
+local NOTHING = { clusterIP = "", externalTrafficPolicy = "", healthCheckNodePort = 0, externalName = "" }
 
-local function used_by(S, read)
-  local used = {}
-  for _, service in ipairs((S.store:scan("services"))) do read(service.spec or {}, used) end
-  return used
-end
-
-local function free_address(S)
-  local used = used_by(S, function(spec, set_of) if spec.clusterIP then set_of[spec.clusterIP] = true end end)
-  for _, network in ipairs(NETWORKS) do
-    for i = 1, 254 do
-      if not used[network .. i] then return network .. i end
-    end
+-- A copy of a spec that may be changed, ports included.
+local function own_spec(spec)
+  spec = json.shallow(spec)
+  for name, nothing in pairs(NOTHING) do
+    if spec[name] == nothing or spec[name] == json.null then spec[name] = nil end
   end
-end
-
-local function free_port(S, taken)
-  local used = used_by(S, function(spec, set_of)
-    for _, port in ipairs(spec.ports or {}) do
-      if port.nodePort then set_of[port.nodePort] = true end
-    end
+  each(spec, "ports", function(port)
+    if port.nodePort == 0 then port.nodePort = nil end
   end)
-  for port = FIRST_NODE_PORT, LAST_NODE_PORT do
-    if not used[port] and not taken[port] then
-      taken[port] = true
-      return port
-    end
-  end
-end
-
-local function allocate(ctx, spec)
-  if has_address(spec) then
-    set(spec, "clusterIP", free_address(ctx.S))
-    set(spec, "clusterIPs", json.array { spec.clusterIP })
-    -- Nobody looks for pods of both families, so it may have both.
-    local free = spec.clusterIP == "None" and not spec.selector
-    set(spec, "ipFamilies", free and json.array { "IPv4", "IPv6" } or json.array { "IPv4" })
-    set(spec, "ipFamilyPolicy", free and "RequireDualStack" or "SingleStack")
-  end
-  if has_node_ports(spec) then
-    local taken = {}
-    each(spec, "ports", function(port)
-      if not port.nodePort or port.nodePort == 0 then port.nodePort = free_port(ctx.S, taken) end
-    end)
-  end
+  return spec
 end
 
 local function prepare_create(ctx, document)
-  document.spec = json.shallow(document.spec)
-  allocate(ctx, document.spec)
+  local spec, name = own_spec(document.spec), document.metadata.name
+  document.spec = spec
+  if spec.clusterIP and not json.get(spec, "clusterIPs", 1) then spec.clusterIPs = json.array { spec.clusterIP } end
+  if has_address(spec) then
+    service_addresses.settle(ctx, name, spec)
+    service_addresses.give(ctx, name, spec)
+  else
+    spec.internalTrafficPolicy = nil
+  end
+  service_ports.give(ctx, name, spec)
   return document
 end
 
-local KEPT = { "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy" }
+-- Two names of one thing: who changes or leaves out one of them means both.
+local function keep_address(spec, old)
+  if not has_address(spec) or not has_address(old) then return end
+  spec.clusterIP = spec.clusterIP or old.clusterIP
+  if not json.get(spec, "clusterIPs", 1) then spec.clusterIPs = old.clusterIPs end
+  if spec.clusterIP ~= old.clusterIP and json.equal(spec.clusterIPs, old.clusterIPs) then
+    spec.clusterIPs = json.array { spec.clusterIP }
+  end
+end
 
--- What was given out stays, as long as the type needs it.
+-- What was given for a type that it no longer has goes, unless somebody changed it, too.
+local function drop_leftovers(spec, old)
+  local function drop(name)
+    if json.equal(spec[name], old[name]) then spec[name] = nil end
+  end
+  if has_address(old) and not has_address(spec) then
+    if spec.clusterIP == old.clusterIP then drop "clusterIPs" end
+    drop "clusterIP"
+    drop "ipFamilies"
+    drop "ipFamilyPolicy"
+  end
+  if service_ports.possible(old) and not service_ports.possible(spec) and service_ports.has_no_others(spec, old) then
+    each(spec, "ports", function(port) port.nodePort = nil end)
+  end
+  if service_ports.needs_health_check(old) and not service_ports.needs_health_check(spec) then
+    drop "healthCheckNodePort"
+  end
+  if old.type == "LoadBalancer" and spec.type ~= "LoadBalancer" then
+    drop "allocateLoadBalancerNodePorts"
+    drop "loadBalancerClass"
+  end
+  if service_rules.is_reachable(old) and not service_rules.is_reachable(spec) then drop "externalTrafficPolicy" end
+end
+
 local function prepare_update(ctx, new, old, subresource)
   if subresource == "status" or not json.is_object(new.spec) then return new end
-  local spec = json.shallow(new.spec)
+  local spec, name = own_spec(new.spec), new.metadata.name
   new.spec = spec
+  keep_address(spec, old.spec)
   if has_address(spec) then
-    -- Two names of one field: who changes the older one means both.
-    if spec.clusterIP and spec.clusterIP ~= old.spec.clusterIP and json.equal(spec.clusterIPs, old.spec.clusterIPs) then
-      spec.clusterIPs = json.array { spec.clusterIP }
-    end
-    for _, name in ipairs(KEPT) do set(spec, name, old.spec[name]) end
+    service_addresses.settle(ctx, name, spec, old.spec)
+    if not has_address(old.spec) then service_addresses.give(ctx, name, spec) end
   else
-    for _, name in ipairs(KEPT) do spec[name] = nil end
-    if has_address(old.spec) then spec.internalTrafficPolicy = nil end
+    spec.internalTrafficPolicy = nil
   end
-  local ports = {}
-  for _, port in ipairs(old.spec.ports or {}) do ports[(port.protocol or "TCP") .. port.port] = port.nodePort end
-  each(spec, "ports", function(port)
-    if has_node_ports(spec) then
-      set(port, "nodePort", ports[port.protocol .. port.port])
-    elseif old.spec.type ~= spec.type then
-      port.nodePort = nil
-    end
-  end)
-  allocate(ctx, spec)
+  service_ports.give(ctx, name, spec, old.spec)
+  drop_leftovers(spec, old.spec)
   return new
-end
-
-local TYPES = { "ClusterIP", "ExternalName", "LoadBalancer", "NodePort" }
-
-local RANGE = "must be between 1 and 65535, inclusive"
-
-local PROTOCOLS = { "SCTP", "TCP", "UDP" }
-
-local function check_protocol(errors, protocol, path)
-  for _, known in ipairs(PROTOCOLS) do
-    if protocol == known then return end
-  end
-  errors[#errors + 1] = field.not_supported(path .. ".protocol", protocol, PROTOCOLS)
-end
-
-local function check_target(errors, target, path)
-  if type(target) == "number" and (target < 1 or target > 65535) then
-    errors[#errors + 1] = field.invalid(path .. ".targetPort", target, RANGE)
-  elseif type(target) == "string" then
-    for _, problem in ipairs { names.port(target) } do
-      errors[#errors + 1] = field.invalid(path .. ".targetPort", target, problem)
-    end
-  end
-end
-
-local function check_ports(errors, spec)
-  local ports = spec.ports or {}
-  local headless = spec.clusterIP == "None"
-  if not ports[1] and not headless and spec.type ~= "ExternalName" then
-    errors[#errors + 1] = field.required("spec.ports")
-  end
-  local seen = {}
-  for i, port in ipairs(ports) do
-    local path = ("spec.ports[%d]"):format(i - 1)
-    if #ports > 1 and (port.name or "") == "" then errors[#errors + 1] = field.required(path .. ".name") end
-    if port.name and seen[port.name] then errors[#errors + 1] = field.duplicate(path .. ".name", port.name) end
-    seen[port.name or i] = true
-    if type(port.port) ~= "number" or port.port < 1 or port.port > 65535 then
-      errors[#errors + 1] = field.invalid(path .. ".port", port.port or 0, RANGE)
-    end
-    check_protocol(errors, port.protocol, path)
-    check_target(errors, port.targetPort, path)
-  end
-end
-
-local function validate(_, new, old, errors)
-  local spec = new.spec or json.object {}
-  local known = false
-  for _, name in ipairs(TYPES) do known = known or spec.type == name end
-  if spec.type and not known then errors[#errors + 1] = field.not_supported("spec.type", spec.type, TYPES) end
-  check_ports(errors, spec)
-  for i, address in ipairs(spec.clusterIPs or {}) do
-    local problem = address ~= "None" and ip.problem(address)
-    if problem then errors[#errors + 1] = field.invalid(("spec.clusterIPs[%d]"):format(i - 1), address, problem) end
-  end
-  if spec.type == "ExternalName" and (spec.externalName or "") == "" then
-    errors[#errors + 1] = field.required("spec.externalName")
-  end
-  if old and old.spec.clusterIP and spec.clusterIP ~= old.spec.clusterIP and has_address(spec)
-    and has_address(old.spec) then
-    errors[#errors + 1] = field.invalid("spec.clusterIPs[0]", spec.clusterIPs, "may not change once set")
-  end
 end
 
 function services.of()
@@ -189,7 +116,7 @@ function services.of()
     default = default,
     prepare_create = prepare_create,
     prepare_update = prepare_update,
-    validate = validate,
+    validate = service_rules.validate,
   }
 end
 
