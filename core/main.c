@@ -87,6 +87,24 @@ static int test(struct mw_options *o) {
   return run(o, mw_bind_test_open);
 }
 
+// check and rbac: what lua/kube/_check_main.lua takes.
+static int look(struct mw_options *o) {
+  size_t n = 0;
+  const char **args = mw_xcalloc(o->word_count + 3, sizeof *args);
+  args[n++] = o->command == MW_COMMAND_RBAC ? "rbac" : "check";
+  args[n++] = o->output != NULL ? o->output : "";
+  args[n++] = o->name != NULL ? o->name : "";
+  for (size_t i = 0; i < o->word_count; i++) args[n++] = o->words[i];
+  o->host.module = "kube._check_main";
+  o->host.args = args;
+  o->host.arg_count = n;
+  o->host.offline = true;
+  o->host.stopped = MW_EXIT_SIGNAL;
+  int code = run(o, mw_bind_check_open);
+  mw_free(args);
+  return code;
+}
+
 static int write_all(int fd, const char *text) {
   for (size_t n = strlen(text); n > 0;) {
     ssize_t written = write(fd, text, n);
@@ -190,9 +208,10 @@ int main(int argc, char **argv) {
   if (o.command != MW_COMMAND_NONE) {
     mw_alloc_setup();
     mw_log_setup(o.level, o.format);
-    code = o.command == MW_COMMAND_RUN    ? run(&o, mw_bind_open)
-           : o.command == MW_COMMAND_TEST ? test(&o)
-                                          : sandbox(&o);
+    code = o.command == MW_COMMAND_RUN       ? run(&o, mw_bind_open)
+           : o.command == MW_COMMAND_TEST    ? test(&o)
+           : o.command == MW_COMMAND_SANDBOX ? sandbox(&o)
+                                             : look(&o);
   }
   mw_options_deinit(&o);
   return code;

@@ -24,7 +24,9 @@ static const char usage[] =
     "  moonwatch run SCRIPT [options]   run a script until it ends\n"
     "  moonwatch sandbox [options]      serve a Kubernetes API without a cluster\n"
     "  moonwatch test [SPEC...]         run the specs of scripts against a sandbox\n"
-    "  moonwatch help COMMAND           the options of run, sandbox or test\n"
+    "  moonwatch check SCRIPT...        say what scripts would do, or why they do not load\n"
+    "  moonwatch rbac SCRIPT...         print the roles that scripts need\n"
+    "  moonwatch help COMMAND           the options of a command\n"
     "  moonwatch version                the version\n";
 
 static const char usage_run[] =
@@ -85,6 +87,51 @@ static const char usage_test[] =
     "arguments,\n"
     "130 stopped by a signal.\n";
 
+static const char usage_check[] =
+    "Usage: moonwatch check SCRIPT... [options]\n"
+    "\n"
+    "Loads scripts without a cluster, lets nothing of them run, and says what they declare: "
+    "controllers,\n"
+    "informers, timers, leader election, and what they must be allowed to do.\n"
+    "\n"
+    "  -n, --namespace NAME  as for run: where informers are that name none; default: everywhere\n"
+    "  -o, --output FORMAT   text (default) or json\n"
+    "\n"
+    "Exit status: 0 all scripts load, 1 one does not, 2 wrong arguments.\n";
+
+static const char usage_rbac[] =
+    "Usage: moonwatch rbac SCRIPT... [options]\n"
+    "\n"
+    "Prints what an account must be allowed to do to run these scripts, and no more: a "
+    "ClusterRole, or\n"
+    "Roles for what is in known namespaces. See `writes` of kube.controller for what is written.\n"
+    "\n"
+    "  --name NAME           of the roles; default: that of the first script\n"
+    "  -n, --namespace NAME  as for run: where informers are that name none; default: everywhere\n"
+    "  -o, --output FORMAT   yaml (default) or json\n"
+    "\n"
+    "Exit status: 0 all scripts load, 1 one does not, 2 wrong arguments.\n";
+
+// The commands that have a page of help, in the order of their words.
+static const struct {
+  enum mw_command command;
+  const char *word, *help, *usage;
+} pages[] = {
+    {MW_COMMAND_RUN, "run", "help run", usage_run},
+    {MW_COMMAND_SANDBOX, "sandbox", "help sandbox", usage_sandbox},
+    {MW_COMMAND_TEST, "test", "help test", usage_test},
+    {MW_COMMAND_CHECK, "check", "help check", usage_check},
+    {MW_COMMAND_RBAC, "rbac", "help rbac", usage_rbac},
+};
+
+enum { PAGES = sizeof pages / sizeof pages[0] };
+
+static size_t page_of(enum mw_command command) {
+  size_t i = 0;
+  while (i + 1 < PAGES && pages[i].command != command) i++;
+  return i;
+}
+
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 // Edits between two short words; far apart when either is long.
@@ -138,10 +185,7 @@ static int unknown(const char *kind, const char *word, const char *const *known,
   return MW_EXIT_USAGE;
 }
 
-static const char *help_of(const struct mw_options *o) {
-  if (o->command == MW_COMMAND_TEST) return "help test";
-  return o->command == MW_COMMAND_SANDBOX ? "help sandbox" : "help run";
-}
+static const char *help_of(const struct mw_options *o) { return pages[page_of(o->command)].help; }
 
 static int usage_error(const struct mw_options *o, const char *problem, const char *word) {
   fprintf(stderr, "moonwatch: %s%s; see moonwatch %s\n", problem, word, help_of(o));
@@ -184,6 +228,21 @@ static int set_format(struct mw_options *o, const char *value) {
   return 0;
 }
 
+static int set_output(struct mw_options *o, const char *value) {
+  static const char *const outputs[][3] = {{"text", "json", NULL}, {"yaml", "json", NULL}};
+  const char *const *ours = outputs[o->command == MW_COMMAND_RBAC];
+  if (position(value, ours) < 0) return unknown("output format", value, ours, help_of(o));
+  o->output = value;
+  return 0;
+}
+
+static int set_name(struct mw_options *o, const char *value) {
+  size_t n = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-.:");
+  if (value[n] != '\0') return usage_error(o, "a role cannot have the name ", value);
+  o->name = value;
+  return 0;
+}
+
 // It travels in a header and stands in a kubeconfig.
 static int set_token(struct mw_options *o, const char *value) {
   for (const char *p = value; *p != '\0'; p++) {
@@ -217,11 +276,15 @@ static const struct known {
 #define RUN MW_COMMAND_RUN
 #define SANDBOX MW_COMMAND_SANDBOX
 #define TEST MW_COMMAND_TEST
+#define LOOK (MW_COMMAND_CHECK | MW_COMMAND_RBAC)
 #define FIELD(name) offsetof(struct mw_options, name)
     {"--kubeconfig", RUN, TEXT, FIELD(host.kubeconfig.path), NULL},
     {"--context", RUN, TEXT, FIELD(host.kubeconfig.context), NULL},
-    {"--namespace", RUN, TEXT, FIELD(host.ns), NULL},
-    {"-n", RUN, TEXT, FIELD(host.ns), NULL},
+    {"--namespace", RUN | LOOK, TEXT, FIELD(host.ns), NULL},
+    {"-n", RUN | LOOK, TEXT, FIELD(host.ns), NULL},
+    {"--output", LOOK, CALL, 0, set_output},
+    {"-o", LOOK, CALL, 0, set_output},
+    {"--name", MW_COMMAND_RBAC, CALL, 0, set_name},
     {"--sandbox", RUN, FLAG, FIELD(sandbox), NULL},
     {"--metrics-listen", RUN, NAME, FIELD(host.listen), NULL},
     {"--shutdown-timeout", RUN, CALL, 0, set_grace},
@@ -238,6 +301,7 @@ static const struct known {
     {"--data", SANDBOX, NAME, FIELD(data), NULL},
     {"--seed", SANDBOX, CALL, 0, set_seed},
 #undef FIELD
+#undef LOOK
 #undef TEST
 #undef SANDBOX
 #undef RUN
@@ -270,7 +334,7 @@ static int add_word(struct mw_options *o, const char *word) {
 
 // A word that is no option.
 static int take_word(struct mw_options *o, const char *word) {
-  if (o->command == MW_COMMAND_TEST) return add_word(o, word);
+  if (o->command != MW_COMMAND_RUN && o->command != MW_COMMAND_SANDBOX) return add_word(o, word);
   if (o->command == MW_COMMAND_SANDBOX) {
     if (o->apply_count > 0) return add_apply(o, word);
     return usage_error(o, "what is to be done with ", word);
@@ -354,6 +418,9 @@ static int check_listen(const struct mw_options *o) {
 // What only the whole can tell. 0, or the exit code.
 static int check(const struct mw_options *o) {
   if (o->command == MW_COMMAND_SANDBOX) return check_listen(o);
+  if (o->command != MW_COMMAND_RUN) {
+    return o->word_count > 0 ? 0 : usage_error(o, "which scripts?", "");
+  }
   if (o->host.script == NULL) return usage_error(o, "which script?", "");
   if (!o->sandbox && o->apply_count > 0) return usage_error(o, "--apply belongs to --sandbox", "");
   bool other = o->host.kubeconfig.path != NULL || o->host.kubeconfig.context != NULL;
@@ -379,11 +446,6 @@ static int take_words(struct mw_options *o, int argc, char **argv) {
   return 0;
 }
 
-static const char *usage_of(enum mw_command command) {
-  if (command == MW_COMMAND_TEST) return usage_test;
-  return command == MW_COMMAND_SANDBOX ? usage_sandbox : usage_run;
-}
-
 // The arguments behind the command. 0 with the command still set: go ahead.
 static int read_command(struct mw_options *o, int argc, char **argv) {
   for (int i = 0; i < argc; i++) {
@@ -391,7 +453,7 @@ static int read_command(struct mw_options *o, int argc, char **argv) {
       return take_words(o, argc - i - 1, argv + i + 1);
     }
     if (is_help(argv[i])) {
-      int code = print(usage_of(o->command));
+      int code = print(pages[page_of(o->command)].usage);
       o->command = MW_COMMAND_NONE;
       return code;
     }
@@ -402,11 +464,11 @@ static int read_command(struct mw_options *o, int argc, char **argv) {
 }
 
 static int help(int argc, char **argv) {
-  static const char *const topics[] = {"run", "sandbox", "test", NULL};
-  static const char *const texts[] = {usage_run, usage_sandbox, usage_test};
+  const char *topics[PAGES + 1] = {NULL};
+  for (size_t i = 0; i < PAGES; i++) topics[i] = pages[i].word;
   if (argc == 0) return print(usage);
   int topic = position(argv[0], topics);
-  return topic >= 0 ? print(texts[topic]) : unknown("command", argv[0], topics, "help");
+  return topic >= 0 ? print(pages[topic].usage) : unknown("command", argv[0], topics, "help");
 }
 
 static int version(void) {
@@ -415,9 +477,8 @@ static int version(void) {
 }
 
 void mw_options_read(struct mw_options *o, int argc, char **argv) {
-  static const char *const words[] = {"run",    "sandbox",   "test", "help", "version",
-                                      "--help", "--version", "-h",   NULL};
-  static const enum mw_command commands[] = {MW_COMMAND_RUN, MW_COMMAND_SANDBOX, MW_COMMAND_TEST};
+  static const char *const words[] = {"run",     "sandbox", "test",      "check", "rbac", "help",
+                                      "version", "--help",  "--version", "-h",    NULL};
   *o = (struct mw_options){.level = MW_LOG_INFO};
   int word = argc >= 2 ? position(argv[1], words) : -1;
   if (argc < 2) {
@@ -425,13 +486,13 @@ void mw_options_read(struct mw_options *o, int argc, char **argv) {
     o->code = MW_EXIT_USAGE;
   } else if (word < 0) {
     o->code = unknown(argv[1][0] == '-' ? "option" : "command", argv[1], words, "help");
-  } else if (word <= 2) {
-    o->command = commands[word];
-    if (o->command == MW_COMMAND_TEST) o->level = MW_LOG_ERROR;
+  } else if (word < PAGES) {
+    o->command = pages[word].command;
+    if (o->command != MW_COMMAND_RUN && o->command != MW_COMMAND_SANDBOX) o->level = MW_LOG_ERROR;
     o->code = read_command(o, argc - 2, argv + 2);
     if (o->code != 0) o->command = MW_COMMAND_NONE;
   } else {
-    bool asks_version = word == 4 || word == 6;
+    bool asks_version = strstr(words[word], "version") != NULL;
     o->code = asks_version ? version() : help(argc - 2, argv + 2);
   }
 }

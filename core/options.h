@@ -8,7 +8,14 @@
 #include "base/log.h"
 #include "script/host.h"
 
-enum mw_command { MW_COMMAND_NONE = 0, MW_COMMAND_RUN = 1, MW_COMMAND_SANDBOX = 2, MW_COMMAND_TEST = 4 };
+enum mw_command {
+  MW_COMMAND_NONE = 0,
+  MW_COMMAND_RUN = 1,
+  MW_COMMAND_SANDBOX = 2,
+  MW_COMMAND_TEST = 4,
+  MW_COMMAND_CHECK = 8,
+  MW_COMMAND_RBAC = 16,
+};
 
 // Strings are argv's. NULL and 0 mean not given.
 struct mw_options {
@@ -22,7 +29,10 @@ struct mw_options {
   const char *kubeconfig_out;
   const char *data;
   const char *token;
-  const char **words;  // of test: specs, then what is for busted; owned
+  const char *output;  // of check and rbac
+  const char *name;    // of rbac: of the role
+  // Of test: specs, then what is for busted; of check and rbac: scripts. Owned.
+  const char **words;
   size_t word_count;
   const char **apply;  // apply_count paths; owned
   size_t apply_count;

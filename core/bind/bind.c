@@ -8,6 +8,7 @@
 #include "bind/objtable_internal.h"
 #include "bind/util.h"
 #include "script/embedded.h"
+#include "script/host.h"
 
 // package.preload of an embedded module: loaded when it is first required.
 static int load_embedded(lua_State *L) {
@@ -76,4 +77,24 @@ void mw_bind_open(struct lua_State *L) {
   lua_getglobal(L, "require");
   lua_pushliteral(L, "kube._core");
   lua_call(L, 1, 0);
+}
+
+void mw_bind_open_with(struct lua_State *L, const char *name, void (*open)(struct lua_State *L)) {
+  mw_bind_open(L);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "kube._core");
+  lua_call(L, 1, 1);  // [core]
+  open(L);
+  lua_setfield(L, -2, name);
+  lua_pop(L, 1);
+}
+
+int mw_bind_arguments(struct lua_State *L) {
+  const struct mw_host_config *config = mw_host_config(mw_generation_host(mw_generation_of(L)));
+  lua_createtable(L, (int)config->arg_count, 0);
+  for (size_t i = 0; i < config->arg_count; i++) {
+    lua_pushstring(L, config->args[i]);
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+  return 1;
 }

@@ -12,6 +12,15 @@ void mw_bind_open(struct lua_State *L);
 // The same for the specs of `moonwatch test`, with kube._core.test.
 void mw_bind_test_open(struct lua_State *L);
 
+// The same for `moonwatch check` and `moonwatch rbac`, with kube._core.check.
+void mw_bind_check_open(struct lua_State *L);
+
+// mw_bind_open with one more table in kube._core, which `open` pushes.
+void mw_bind_open_with(struct lua_State *L, const char *name, void (*open)(struct lua_State *L));
+
+// A function for such tables: the arguments of the command line (mw_host_config), as a list.
+int mw_bind_arguments(struct lua_State *L);
+
 // Puts the embedded modules, and one in C, into package.preload.
 void mw_bind_preload(struct lua_State *L, const char *name, int (*load)(struct lua_State *L));
 

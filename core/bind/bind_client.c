@@ -64,7 +64,8 @@ static int client_new(lua_State *L) {
       .path = mw_bind_opt_string(L, 1, "kubeconfig", NULL),
       .context = mw_bind_opt_string(L, 1, "context", NULL),
   };
-  if (source.path == NULL && source.context == NULL) {
+  bool offline = mw_host_config(mw_generation_host(mw_generation_of(L)))->offline;
+  if (offline || (source.path == NULL && source.context == NULL)) {
     push_default(L);
     return 1;
   }

@@ -118,17 +118,6 @@ static int test_forget(lua_State *L) {
   return 0;
 }
 
-// arguments(): those of the command line.
-static int test_arguments(lua_State *L) {
-  const struct mw_host_config *config = mw_host_config(host_of(L));
-  lua_createtable(L, (int)config->arg_count, 0);
-  for (size_t i = 0; i < config->arg_count; i++) {
-    lua_pushstring(L, config->args[i]);
-    lua_rawseti(L, -2, (int)i + 1);
-  }
-  return 1;
-}
-
 // agent(): the User-Agent of the specs' own requests.
 static int test_agent(lua_State *L) {
   lua_pushstring(L, mw_generation_agent(mw_generation_of(L)));
@@ -139,7 +128,7 @@ static void open_test(lua_State *L) {
   static const luaL_Reg functions[] = {{"script", test_script},
                                        {"busy", test_busy},
                                        {"forget", test_forget},
-                                       {"arguments", test_arguments},
+                                       {"arguments", mw_bind_arguments},
                                        {"agent", test_agent},
 
                                        {NULL, NULL}};
@@ -153,12 +142,4 @@ static void open_test(lua_State *L) {
   luaL_register(L, NULL, functions);
 }
 
-void mw_bind_test_open(struct lua_State *L) {
-  mw_bind_open(L);
-  lua_getglobal(L, "require");
-  lua_pushliteral(L, "kube._core");
-  lua_call(L, 1, 1);  // [core]
-  open_test(L);
-  lua_setfield(L, -2, "test");
-  lua_pop(L, 1);
-}
+void mw_bind_test_open(struct lua_State *L) { mw_bind_open_with(L, "test", open_test); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a script for tasks: who may finish its work, and who is cancelled.
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,14 @@ unsigned mw_sched_drain(struct mw_sched *s, mw_loop_cb drained, void *ctx) {
     if (!may_go_on(t)) mw_task_cancel(t);
   }
   return count;
+}
+
+void mw_task_abandon(struct mw_task *t) {
+  assert(t->state == MW_TASK_WAITING && t->children == NULL);
+  mw_task_drop_await(t);
+  mw_scope_forget_deferred(t);
+  t->abandoned = true;
+  mw_task_finish(t);
 }
 
 void mw_sched_cancel_all(struct mw_sched *s) {

@@ -319,9 +319,9 @@ static void run_on_end(struct mw_generation *g) {
   g->on_end.count = 0;
 }
 
-static void drop_functions(struct mw_generation *g, struct functions *f) {
+static void forget_functions(struct mw_generation *g, struct functions *f) {
   for (size_t i = 0; i < f->count; i++) mw_luaref_drop(g->L, &f->refs[i]);
-  mw_free(f->refs);
+  f->count = 0;
 }
 
 static void close_owned(struct mw_generation *g) {
@@ -417,6 +417,15 @@ static void drop_deferred(struct mw_generation *g) {
   g->deferred_count = 0;
 }
 
+// It was never committed, so nothing of it may run: its functions for the end are forgotten, and
+// the rest of the entry file, too.
+static void abandon(struct mw_generation *g) {
+  forget_functions(g, &g->on_stop);
+  forget_functions(g, &g->on_end);
+  if (g->parked != NULL) mw_task_abandon(g->parked);
+  g->parked = NULL;
+}
+
 bool mw_generation_is_stopping(const struct mw_generation *g) { return g->stopping; }
 
 void mw_generation_stop(struct mw_generation *g, double grace, double patience, mw_loop_cb done,
@@ -431,6 +440,7 @@ void mw_generation_stop(struct mw_generation *g, double grace, double patience, 
   // What waits for a stop channel or for an informer to come to rest ends by itself, and runs the
   // lines behind its wait; whoever else is still there after that is cancelled.
   g->linger = mw_timer_start(g->loop, linger_seconds, on_linger_over, g);
+  if (g->loading) abandon(g);
   run_on_stop(g);
   drop_deferred(g);
   close_owned(g);
@@ -446,8 +456,10 @@ bool mw_generation_has_ended(const struct mw_generation *g) {
 
 void mw_generation_free(struct mw_generation *g) {
   for (size_t i = 0; i < g->deferred_count; i++) mw_luaref_drop(g->L, &g->deferred[i].ref);
-  drop_functions(g, &g->on_stop);
-  drop_functions(g, &g->on_end);
+  forget_functions(g, &g->on_stop);
+  forget_functions(g, &g->on_end);
+  mw_free(g->on_stop.refs);
+  mw_free(g->on_end.refs);
   mw_sched_free(g->sched);
   mw_watchdog_free(g->watchdog);
   lua_close(g->L);

@@ -87,7 +87,8 @@ void mw_generation_on_end(struct mw_generation *g, struct lua_State *L);
 // those that do not. Tasks that drain (mw_task_options) have grace seconds before they are
 // cancelled, too; they are named in the log then. done is called from the loop when all is gone,
 // or, with a log line about what is left, when cancelled tasks have not ended after patience
-// seconds (0: what their shields and deferred functions may take).
+// seconds (0: what their shields and deferred functions may take). Of one that was never committed
+// nothing runs any more, neither the functions for its end nor the rest of its entry file.
 void mw_generation_stop(struct mw_generation *g, double grace, double patience, mw_loop_cb done,
                         void *ctx);
 // Whether a stop left nothing undone: no task that drains was cancelled, and no on_end function

@@ -22,6 +22,7 @@
 enum { SIGNALS = 2, SETTLE_TURNS = 200, SETTLE_MS = 10 };
 
 static const double default_grace = 10;
+static const char nowhere[] = "https://moonwatch.invalid";
 static const double lost_grace = 0.5;  // enough for tasks to be cancelled
 
 struct mw_host {
@@ -334,7 +335,9 @@ const char *mw_host_namespace(struct mw_host *h) {
 struct mw_endpoint *mw_host_endpoint(struct mw_host *h, struct mw_err *err) {
   if (h->endpoint == NULL) {
     struct mw_err failure = {.code = 0};
-    struct mw_kubeconfig *k = mw_kubeconfig_load(&h->config->kubeconfig, &failure);
+    struct mw_kubeconfig *k = h->config->offline
+                                  ? mw_kubeconfig_foreign(nowhere, NULL, false)
+                                  : mw_kubeconfig_load(&h->config->kubeconfig, &failure);
     if (k == NULL) {
       snprintf(h->config_error, sizeof h->config_error, "%s", failure.message);
       mw_err_set(err, failure.code, "%s", failure.message);

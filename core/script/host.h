@@ -26,6 +26,7 @@ struct mw_host_config {
   size_t arg_count;
   mw_state_open_cb open;  // what scripts get, see generation.h
   struct mw_kubeconfig_source kubeconfig;
+  bool offline;    // no cluster is asked for: clients can be made, and nothing is sent
   const char *ns;  // -n: the namespace a factory uses when the script names none
   bool jit;
   bool http1_only;

@@ -41,12 +41,20 @@ static void calm_down(void *arg) {
   mw_timer_cancel(&l->last_resort);
 }
 
+static void drop_lease(struct mw_leader *l) {
+  if (l->lease == NULL) return;
+  mw_health_remove(mw_host_health(l->host), check_lease, l->lease);
+  mw_loop_call(mw_host_runtime(l->host)->ingest, calm_down, l);
+  mw_lease_free(l->lease);
+  l->lease = NULL;
+}
+
+void mw_leader_forget(struct mw_leader *l) {
+  if (!l->started) drop_lease(l);
+}
+
 void mw_leader_free(struct mw_leader *l) {
-  if (l->lease != NULL) {
-    mw_health_remove(mw_host_health(l->host), check_lease, l->lease);
-    mw_loop_call(mw_host_runtime(l->host)->ingest, calm_down, l);
-    mw_lease_free(l->lease);
-  }
+  drop_lease(l);
   mw_free(l);
 }
 

@@ -12,6 +12,8 @@ struct mw_host;
 struct mw_leader;
 
 struct mw_leader *mw_leader_new(struct mw_host *host);
+// Forgets a declaration that was not started, if there is one.
+void mw_leader_forget(struct mw_leader *l);
 // After mw_leader_close was done.
 void mw_leader_free(struct mw_leader *l);
 

@@ -123,7 +123,7 @@ void mw_task_finish(struct mw_task *t) {
   if (t->drains) mw_drain_count(t, -1);
   mw_scope_leave(t);
   if (failed) lua_pop(s->L, 1);
-  thread_put(s, &t->thread, !failed);
+  thread_put(s, &t->thread, !failed && !t->abandoned);
   mw_luaref_drop(s->L, &t->carried_error);
   mw_luaref_drop(s->L, &t->carried_report);
   mw_free(t->trigger);

@@ -124,6 +124,9 @@ double mw_task_remaining(const struct mw_task *t);
 void mw_task_carry(struct mw_task *t, struct lua_State *L, const char *own_report);
 // Pushes the error value of cancellation: {code = "cancelled", message = ...}.
 void mw_task_push_cancelled(struct lua_State *L);
+// Ends t, which waits and has no children, where it is: its function does not go on, and what it
+// deferred is dropped.
+void mw_task_abandon(struct mw_task *t);
 // Cancels every task.
 void mw_sched_cancel_all(struct mw_sched *s);
 // The end of the script: cancels every task but those that drain, with what belongs to them and

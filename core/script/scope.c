@@ -242,6 +242,16 @@ void mw_task_defer(struct mw_task *t, struct lua_State *L) {
   t->deferred = d;
 }
 
+void mw_scope_forget_deferred(struct mw_task *t) {
+  while (t->deferred != NULL) {
+    struct mw_deferred *d = t->deferred;
+    t->deferred = d->next;
+    mw_luaref_drop(t->sched->L, &d->fn);
+    mw_free(d->place);
+    mw_free(d);
+  }
+}
+
 static void on_deferred_end(void *ctx, struct lua_State *L, const struct mw_task_failure *failure) {
   (void)ctx;
   (void)L;

@@ -105,8 +105,12 @@ void mw_side_unref(struct mw_side *side) {
   mw_free(side);
 }
 
+int mw_side_load(struct mw_side *side, struct mw_err *err) {
+  return mw_generation_load(side->generation, err);
+}
+
 int mw_side_start(struct mw_side *side, struct mw_err *err) {
-  int rc = mw_generation_load(side->generation, err);
+  int rc = mw_side_load(side, err);
   if (rc == 0) mw_generation_commit(side->generation);
   mw_host_poke(side->sides->host);
   return rc;
@@ -137,6 +141,10 @@ void mw_side_stop(struct mw_side *side, double grace) {
 
 bool mw_side_has_ended(const struct mw_side *side) {
   return side->generation == NULL || side->stuck;
+}
+
+struct mw_generation *mw_side_generation(struct mw_side *side) {
+  return side->generation;
 }
 
 const char *mw_side_failure(const struct mw_side *side) { return side->failure; }

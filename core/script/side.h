@@ -30,11 +30,15 @@ bool mw_sides_have_ended(const struct mw_sides *s);
 struct mw_side *mw_side_new(struct mw_sides *s, const struct mw_generation_config *config,
                             struct mw_err *err);
 void mw_side_unref(struct mw_side *side);
+// Loads it, and nothing more: what it declared is there, and none of it runs.
+int mw_side_load(struct mw_side *side, struct mw_err *err);
 // Loads and commits it. One that does not load must be stopped all the same.
 int mw_side_start(struct mw_side *side, struct mw_err *err);
 // Begins to stop it; mw_host_poke when it has ended. May be repeated.
 void mw_side_stop(struct mw_side *side, double grace);
 // Whether it was stopped, and that is over.
 bool mw_side_has_ended(const struct mw_side *side);
+// Of one that has not ended.
+struct mw_generation *mw_side_generation(struct mw_side *side);
 // The report of its failure after the load; NULL: it has not failed.
 const char *mw_side_failure(const struct mw_side *side);

@@ -46,6 +46,7 @@ struct mw_task {
   bool shielded;    // a stop from outside reaches it only after a while
   bool drains;      // see mw_task_options
   bool sampled;
+  bool abandoned;          // it ends in the middle of its function
   unsigned draining;       // how many of its tree drain, itself included
   int nargs;               // MW_TASK_QUEUED
   struct mw_task *joiner;  // the parent, when it is joining this one
@@ -111,6 +112,8 @@ void mw_scope_leave(struct mw_task *t);
 // The function of the task is over: ends it when all that belongs to it has ended. False when that
 // was now, and the task is gone.
 bool mw_scope_conclude(struct mw_task *t);
+// Drops the functions that were to run when t ends.
+void mw_scope_forget_deferred(struct mw_task *t);
 // Seconds from now until the deadline of t, which has been started.
 void mw_scope_set_timeout(struct mw_task *t, double seconds);
 // Stops t when its deadline has passed, though its timer did not have its turn yet.

@@ -5,6 +5,7 @@
 -- process leads: a standby has its caches and its queue full.
 local cache = require "kube._cache"
 local core = require "kube._core"
+local declared = require "kube._declared"
 local discovery = require "kube._discovery"
 local errors = require "kube._error"
 local events = require "kube._events"
@@ -19,6 +20,7 @@ local resources = require "kube._resource"
 local task = require "kube._task"
 local workqueue = require "kube._workqueue"
 
+local codec = core.codec
 local M = {}
 
 local LOW_PRIORITY = -100
@@ -270,6 +272,18 @@ local function run(state)
   core.task.fail(("controller %s: %s"):format(state.name, tostring(err)))
 end
 
+-- Tells `moonwatch check` of a controller.
+local function declare(state, opts)
+  local owns, watches = codec.array {}, codec.array {}
+  for _, source in ipairs(state.sources) do
+    if source.map ~= "self" then table.insert(source.map == "owner" and owns or watches, source.resource) end
+  end
+  declared.add("controllers", { name = state.name, place = state.place, resource = state.resource,
+    owns = owns, watches = watches, reads = codec.array(codec.copy(opts.reads or {})),
+    namespaces = opts.namespaces and codec.array(codec.copy(opts.namespaces)) or nil, workers = state.workers,
+    finalizer = state.finalizer })
+end
+
 --- Declares a controller: from here on, whatever happens to its resource, or to what it owns and
 --- watches, queues a key, and reconcile is called with it, never twice at once for one key.
 ---@param opts kube.ControllerOptions
@@ -306,6 +320,7 @@ function M.new(opts)
   end
   for _, resource in ipairs(opts.reads or {}) do state.cache:declare(resource) end
   by_name[name] = state
+  declare(state, opts)
   -- At the end of the script nothing new is queued, and what is there is worked off while there is time.
   core.task.on_stop(function() state.queue:shut_down() end)
   task.on_end(function() return left(state) end)
