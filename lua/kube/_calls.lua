@@ -29,7 +29,7 @@ function M.begin(session, verb, what, given)
   local opts = verb_options.check(verb, what, given)
   return {
     session = session, client = session._client, verb = verb, what = what, opts = opts,
-    timeout = client.timeout(what, opts.timeout),
+    timeout = client.timeout(what, opts.timeout), began = core.task.now(),
     manager = opts.field_manager or session._manager,
   }
 end
@@ -46,7 +46,7 @@ local function check_scope(call, resource, namespace, advice)
     end
     return true
   end
-  local namespaced, err = discovery.is_namespaced(call.client, resource, call)
+  local namespaced, err = discovery.is_namespaced(call.client, resource, call, false)
   if namespaced == nil then return nil, err end
   if namespaced then errors.misuse("%s: %s are in namespaces: %s", call.what, resource, advice) end
   return true
@@ -96,14 +96,16 @@ end
 -- Where a call goes, of an object; the object as it is sent.
 local function aim_at_object(call, object)
   check_object(call, object)
+  object, call.namespace = place(call, object)
   local resource, namespaced = call.opts.resource
   if resource then
     resources.check(call.what, resource)
   else
-    resource, namespaced = discovery.resource_of(call.client, object.apiVersion, object.kind, call)
+    resource, namespaced = discovery.resource_of(call.client, object.apiVersion, object.kind, call,
+      call.namespace ~= nil)
     if not resource then return nil, namespaced end
+    call.by_kind = true
   end
-  object, call.namespace = place(call, object)
   if namespaced == false and call.namespace then refuse_namespace(call, resource, call.namespace) end
   call.resource, call.name = resource, object.metadata.name
   call.key = call.name and resources.join_key(call.namespace, call.name)
@@ -144,6 +146,25 @@ local function observed(call, answer, sent)
   observe(OBSERVED[call.verb] or call.verb, call.resource, key, object, sent)
 end
 
+-- Whether an answer says that there is no such collection: where an object or a namespace is missing, it has a name.
+local function is_lost(call, err)
+  return err.status == 404 and not (err.details and err.details.name) and not resources.is_builtin(call.resource)
+end
+
+-- The server's refusal, with what it has instead of a collection that it does not have.
+local function explained(call, err)
+  if call.by_kind or not is_lost(call, err) then return err end
+  discovery.forget(call.client, call.resource, call.began)
+  local named = call.namespace ~= nil and call.namespace ~= ""
+  local namespaced, why = discovery.is_namespaced(call.client, call.resource, call)
+  if namespaced == nil and why.code == "no_match" then
+    err.message = ("%s: %s"):format(err.message, why.message)
+  elseif namespaced ~= nil and namespaced ~= named then
+    err.message = ("%s: %s are in %s"):format(err.message, call.resource, namespaced and "namespaces" or "no namespace")
+  end
+  return err
+end
+
 -- Sends what a call has become. Its answer: the object, or of a subresource the text of what is none.
 local function send(call, method, more)
   local query = verb_options.query(call.opts, method)
@@ -156,7 +177,7 @@ local function send(call, method, more)
     content_type = more.content_type or "application/json",
     body = more.body and client.encoded(call.what, more.body),
   })
-  if not response then return nil, err end
+  if not response then return nil, explained(call, err) end
   local answer = response.object
   if answer == nil and call.opts.subresource then answer = response.body end
   if answer == nil then
@@ -174,11 +195,26 @@ function M.get(call, resource, key)
     accept = call.opts.subresource and "application/json, */*" or nil })
 end
 
-function M.create(call, object)
+-- A verb that takes an object, which go(sent) sends. A kind that is not where it was is looked for once more.
+local function with_object(call, object, go)
   local sent, err = aim_at_object(call, object)
   if not sent then return nil, err end
-  return send(call, "POST", { name = call.opts.subresource and call.name, body = sent, sent = sent,
-    query = { fieldManager = call.manager } })
+  local answer
+  answer, err = go(sent)
+  if answer ~= nil or not call.by_kind or not is_lost(call, err) then return answer, err end
+  local before = call.resource
+  discovery.forget(call.client, before, call.began)
+  local again, problem = aim_at_object(call, object)
+  if not again then return nil, problem end
+  if call.resource == before then return nil, err end
+  return go(again)
+end
+
+function M.create(call, object)
+  return with_object(call, object, function(sent)
+    return send(call, "POST", { name = call.opts.subresource and call.name, body = sent, sent = sent,
+      query = { fieldManager = call.manager } })
+  end)
 end
 
 -- What a PUT leaves out is deleted.
@@ -192,10 +228,10 @@ end
 
 local function update(call, object, subresource)
   check_whole(call, object)
-  local sent, err = aim_at_object(call, object)
-  if not sent then return nil, err end
-  return send(call, "PUT", { name = call.name, body = sent, sent = sent, subresource = subresource,
-    query = { fieldManager = call.manager } })
+  return with_object(call, object, function(sent)
+    return send(call, "PUT", { name = call.name, body = sent, sent = sent, subresource = subresource,
+      query = { fieldManager = call.manager } })
+  end)
 end
 
 function M.update(call, object) return update(call, object) end
@@ -219,19 +255,20 @@ function M.patch(call, resource, key, patch)
     query = { fieldManager = call.manager } })
 end
 
-function M.apply(call, object)
-  local sent, err = aim_at_object(call, object)
-  if not sent then return nil, err end
+local function apply_object(call, sent)
   local force = call.opts.force
   if force == nil then force = call.session._manager ~= nil end
   call.manager = call.manager or "moonwatch"
   local noted, known = apply.look(call, sent, force)
   if known then return known end
-  local answer
-  answer, err = send(call, "PATCH", { name = call.name, body = noted.text or sent, sent = sent,
+  local answer, err = send(call, "PATCH", { name = call.name, body = noted.text or sent, sent = sent,
     content_type = APPLY_TYPE, query = { fieldManager = call.manager, force = force or nil } })
   apply.note(noted, answer ~= nil)
   return answer, err
+end
+
+function M.apply(call, object)
+  return with_object(call, object, function(sent) return apply_object(call, sent) end)
 end
 
 -- All of them go into the body: with one, servers do not look at the query.

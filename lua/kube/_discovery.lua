@@ -1,8 +1,10 @@
 -- Which resource a kind is, and whether it is in namespaces: known for what Kubernetes itself has, asked of the
 -- server for the rest, once per group and version.
 --
--- What the server answered is kept per server and user. A kind that is missing in it is looked for again, at most
--- once a second: definitions come and go. Tasks that ask at the same time share one request.
+-- What the server answered is kept per server and user. A kind that is missing in it, or whose scope is not what a
+-- script takes it for, is looked for again, at most once a second: definitions come and go, and may come back under
+-- another plural or scope. Whoever finds that a collection is not there says so (M.forget). Tasks that ask at the
+-- same time share one request.
 local client = require "kube._client"
 local core = require "kube._core"
 local errors = require "kube._error"
@@ -101,25 +103,44 @@ local function unknown_kind(api_version, kind, version)
     { retriable = true })
 end
 
+-- The entry of a name, looked for again when its scope is not the one that is expected. The rest as look_up().
+local function look_up_name(server, api_version, request, set, name, expected)
+  local entry, version, err = look_up(server, api_version, request, function(v)
+    local found = v[set][name]
+    if found and (expected == nil or found.namespaced == expected) then return found end
+  end)
+  return entry or (version and version[set][name]), version, err
+end
+
+--- Forgets what the server said of a resource's version, unless it said so after `moment`.
+---@param server? kube.Client
+---@param resource string
+---@param moment number of core.task.now()
+function M.forget(server, resource, moment)
+  local versions, api_version = cache_of(server).versions, resources.api_version(resource)
+  if versions[api_version] and versions[api_version].at <= moment then versions[api_version] = nil end
+end
+
 --- The resource of a kind, and whether it is in namespaces. Awaits where the server has to be asked.
 ---@param server? kube.Client
 ---@param api_version string
 ---@param kind string
 ---@param request { what: string, timeout: number }
+---@param expected? boolean whether the caller takes it for one in namespaces
 ---@return string? resource
 ---@return boolean|kube.Error namespaced
-function M.resource_of(server, api_version, kind, request)
+function M.resource_of(server, api_version, kind, request, expected)
   local builtin = resources.builtin(api_version, kind)
   if builtin then return builtin, not groups.is_cluster_scoped(builtin) end
-  local entry, version, err = look_up(server, api_version, request, function(v) return v.kinds[kind] end)
+  local entry, version, err = look_up_name(server, api_version, request, "kinds", kind, expected)
   if entry then return api_version .. "/" .. entry.plural, entry.namespaced end
   return nil, err or unknown_kind(api_version, kind, version)
 end
 
 -- What the server says of a resource: { plural, kind, namespaced }.
-local function entry_of(server, resource, request)
+local function entry_of(server, resource, request, expected)
   local api_version, plural = resource:match("^(.+)/([^/]+)$")
-  local entry, version, err = look_up(server, api_version, request, function(v) return v.plurals[plural] end)
+  local entry, version, err = look_up_name(server, api_version, request, "plurals", plural, expected)
   if entry then return entry end
   return nil, err or errors.new("no_match", ("the server has no resource '%s'%s"):format(resource,
     next(version.plurals) and options.hint(plural, version.plurals) or "; is its definition installed?"),
@@ -130,11 +151,12 @@ end
 ---@param server? kube.Client
 ---@param resource string
 ---@param request { what: string, timeout: number }
+---@param expected? boolean what the caller takes it for
 ---@return boolean?
 ---@return kube.Error?
-function M.is_namespaced(server, resource, request)
+function M.is_namespaced(server, resource, request, expected)
   if resources.is_builtin(resource) then return not groups.is_cluster_scoped(resource) end
-  local entry, err = entry_of(server, resource, request)
+  local entry, err = entry_of(server, resource, request, expected)
   if not entry then return nil, err end
   return entry.namespaced
 end

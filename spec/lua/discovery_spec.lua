@@ -14,6 +14,9 @@ local not_found = rig.status(404, "NotFound", "the server could not find the req
 local function example(request)
   if request.path == "/apis/example.com/v1" then return { body = webs:format("") } end
   if request.method == "POST" then return { body = request.body } end
+  if request.path == "/apis/example.com/v1/zones/z" then
+    return rig.status(404, "NotFound", "there is no such zone", ',"details":{"name":"z","kind":"zones"}')
+  end
   return not_found
 end
 
@@ -63,7 +66,7 @@ describe("a kind", function()
     server.streams[1]:send(webs:format(""))
     server.streams[1]:finish()
     assert.are.equal(1, proc:wait_exit(15)) -- the get was refused
-    assert.is_truthy(proc.stderr:find("could not find the requested resource", 1, true))
+    assert.is_truthy(proc.stderr:find("there is no such zone", 1, true))
     local sorted = rig.lines(server)
     table.sort(sorted)
     assert.are.same({ "GET /apis/example.com/v1", "GET /apis/example.com/v1/zones/z",
