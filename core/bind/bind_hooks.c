@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a script hangs onto an informer besides handlers: indexes, a transform, a watch error
-// handler. Each lives on the heap beyond the script's state: when the generation ends, indexes are
-// removed, and the other hooks are cut off from the state (L becomes NULL) and do nothing.
+// handler. Indexes go with the handle, which is gone before the state is. The others live on the
+// heap beyond it: when the generation ends, they are cut off from the state (L becomes NULL) and do
+// nothing.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,11 +22,8 @@ enum { INDEXES_MAX = 64 };
 struct hook {
   struct mw_owned owned;
   struct mw_generation *gen;
-  lua_State *L;                // NULL once the generation has ended
-  int fn;                      // registry reference
-  struct mw_informer *inf;     // indexes: borrowed, the informer owns the index and so the hook
-  struct mw_extract *extract;  // an index spec that runs in C, instead of fn
-  char *name;                  // indexes
+  lua_State *L;  // NULL once the generation has ended
+  int fn;        // registry reference
   // transforms: what it takes to make an object out of the returned table
   struct mw_item_scanner *scanner;
   struct mw_packer *packer;
@@ -42,35 +40,36 @@ static void hook_detach(struct hook *k) {
 static void hook_free(void *ctx) {
   struct hook *k = ctx;
   hook_detach(k);
-  mw_extract_free(k->extract);
   mw_item_scanner_free(k->scanner);
   mw_packer_free(k->packer);
   mw_buf_deinit(&k->json);
-  mw_free(k->name);
   mw_free(k);
 }
 
 static void hook_close(struct mw_owned *o) { hook_detach((struct hook *)o); }
 
-// Takes the function on top of the stack, or none when fn is false.
-static struct hook *hook_new(lua_State *L, bool fn, void (*close)(struct mw_owned *)) {
+// Takes the function on top of the stack.
+static struct hook *hook_new(lua_State *L) {
   struct hook *k = mw_xcalloc(1, sizeof *k);
   k->gen = mw_generation_of(L);
   k->L = mw_generation_state(k->gen);
-  k->fn = fn ? mw_luaref_take(L) : MW_LUAREF_NONE;
-  k->owned.close = close;
+  k->fn = mw_luaref_take(L);
+  k->owned.close = hook_close;
   k->owned.passive = true;
   mw_generation_own(k->gen, &k->owned);
   return k;
 }
 
-// The generation ends: the index goes, and with it (through free_ctx) the hook.
-static void index_close(struct mw_owned *o) {
-  struct hook *k = (struct hook *)o;
-  struct mw_informer *inf = mw_informer_ref(k->inf);
-  struct mw_slice name = mw_slice_str(k->name);
-  if (mw_indexer_remove_index(mw_informer_indexer(inf), name, NULL) < 0) hook_detach(k);
-  mw_informer_unref(inf);
+// A function of the script as an index; goes with the index.
+struct index_function {
+  lua_State *L;  // the main one of the generation
+  int fn;        // registry reference
+};
+
+static void index_function_free(void *ctx) {
+  struct index_function *f = ctx;
+  mw_luaref_drop(f->L, &f->fn);
+  mw_free(f);
 }
 
 // Reads what an index function returned at the top of the stack: nil, a string, or a list.
@@ -98,11 +97,9 @@ static int read_values(lua_State *L, struct mw_values *out, struct mw_err *err) 
 }
 
 static int index_values(void *ctx, struct mw_object *o, struct mw_values *out, struct mw_err *err) {
-  struct hook *k = ctx;
-  if (k->extract != NULL) return mw_index_extract(k->extract, o, out, err);
-  if (k->L == NULL) return 0;
-  lua_State *L = k->L;
-  mw_luaref_push(L, k->fn);
+  const struct index_function *f = ctx;
+  lua_State *L = f->L;
+  mw_luaref_push(L, f->fn);
   mw_objtable_push(L, o);
   int rc = mw_script_call_as(L, "an index function", 1, 1, err);
   if (rc < 0) return rc;
@@ -111,8 +108,9 @@ static int index_values(void *ctx, struct mw_object *o, struct mw_values *out, s
   return rc;
 }
 
-// What the index spec on top of the stack asks for in C; NULL and err when it is wrong.
-static struct mw_extract *index_extract(lua_State *L, const char *name, struct mw_err *err) {
+// The index spec on top of the stack as one that runs in C. Its identity is put at the end of the
+// list at 3, which holds it.
+static int read_extract(lua_State *L, struct mw_index_spec *spec, struct mw_err *err) {
   static const char *const fields[] = {"path", "label", "owner"};
   struct mw_slice argument = {0};
   int given = 0;
@@ -126,51 +124,53 @@ static struct mw_extract *index_extract(lua_State *L, const char *name, struct m
     }
     lua_pop(L, 1);
   }
-  if (given == 1) {
-    if (kind == MW_EXTRACT_OWNER && mw_slice_is(argument, "any")) argument.n = 0;
-    return mw_extract_new(kind, argument, err);
+  if (given != 1) {
+    return mw_err_set(err, MW_EINVAL,
+                      "index '%s' must be a function or one of { path = \"spec.nodeName\" }, "
+                      "{ label = \"app\" }, { owner = \"controller\" }",
+                      spec->name);
   }
-  mw_err_set(err, MW_EINVAL,
-             "index '%s' must be a function or one of { path = \"spec.nodeName\" }, "
-             "{ label = \"app\" }, { owner = \"controller\" }",
-             name);
-  return NULL;
+  lua_pushfstring(L, "%s:", fields[kind]);
+  lua_pushlstring(L, argument.p, argument.n);
+  lua_concat(L, 2);
+  spec->identity = mw_bind_slice(L, -1);
+  lua_rawseti(L, 3, (int)lua_objlen(L, 3) + 1);
+  if (kind == MW_EXTRACT_OWNER && mw_slice_is(argument, "any")) argument.n = 0;
+  spec->ctx = mw_extract_new(kind, argument, err);
+  spec->values = mw_index_extract;
+  spec->free_ctx = mw_index_extract_free;
+  return spec->ctx != NULL ? 0 : err->code;
 }
 
-// A hook for the index spec on top of the stack; NULL and err when it is wrong.
-static struct hook *index_hook(lua_State *L, const char *name, struct mw_err *err) {
-  if (lua_isfunction(L, -1)) {
-    lua_pushvalue(L, -1);
-    return hook_new(L, true, index_close);
+// Reads [name, value] on top of the stack.
+static int read_index(lua_State *L, struct mw_index_spec *spec, struct mw_err *err) {
+  if (lua_type(L, -2) != LUA_TSTRING) {
+    return mw_err_set(err, MW_EINVAL, "indexes are given by name: add_indexers { by_node = ... }");
   }
-  struct mw_extract *x = index_extract(L, name, err);
-  if (x == NULL) return NULL;
-  struct hook *k = hook_new(L, false, index_close);
-  k->extract = x;
-  return k;
+  *spec = (struct mw_index_spec){.name = lua_tostring(L, -2)};  // the table holds it
+  if (!lua_isfunction(L, -1)) return read_extract(L, spec, err);
+  struct index_function *f = mw_xcalloc(1, sizeof *f);
+  f->L = mw_generation_state(mw_generation_of(L));
+  lua_pushvalue(L, -1);
+  f->fn = mw_luaref_take(L);
+  spec->ctx = f;
+  spec->values = index_values;
+  spec->free_ctx = index_function_free;
+  return 0;
 }
 
 // Reads {name = spec, ...} at 2 into specs; negative and err, with nothing left, when one is wrong.
-static int read_indexes(lua_State *L, struct mw_handle *h, struct mw_index_spec *specs,
-                        struct mw_err *err) {
+static int read_indexes(lua_State *L, struct mw_index_spec *specs, struct mw_err *err) {
   int count = 0;
   for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {  // [name, spec]
-    struct hook *k = NULL;
-    if (count == INDEXES_MAX) {
-      mw_err_set(err, MW_ELIMIT, "more than %d indexes at once", INDEXES_MAX);
-    } else if (lua_type(L, -2) != LUA_TSTRING) {
-      mw_err_set(err, MW_EINVAL, "indexes are given by name: add_indexers { by_node = ... }");
-    } else {
-      k = index_hook(L, lua_tostring(L, -2), err);
+    int rc = count < INDEXES_MAX
+                 ? read_index(L, &specs[count], err)
+                 : mw_err_set(err, MW_ELIMIT, "more than %d indexes at once", INDEXES_MAX);
+    if (rc < 0) {
+      while (count-- > 0) specs[count].free_ctx(specs[count].ctx);
+      return rc;
     }
-    if (k == NULL) {
-      while (count > 0) hook_free(specs[--count].ctx);
-      return err->code;
-    }
-    k->name = mw_xstrdup(lua_tostring(L, -2));
-    k->inf = h->inf;
-    specs[count++] = (struct mw_index_spec){
-        .name = k->name, .values = index_values, .free_ctx = hook_free, .ctx = k};
+    count++;
   }
   return count;
 }
@@ -180,11 +180,13 @@ int mw_bind_add_indexers(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
   mw_bind_check_not_stopped(L, h, "cannot add indexes");
   luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 2);
+  lua_newtable(L);  // [handle, indexes, what must live until the end]
   struct mw_index_spec specs[INDEXES_MAX];
   struct mw_err err;
-  int count = read_indexes(L, h, specs, &err);
+  int count = read_indexes(L, specs, &err);
   if (count < 0) return mw_bind_raise(L, &err);
-  if (mw_informer_add_indexes(h->inf, specs, (size_t)count, &err) < 0) {
+  if (mw_informer_add_indexes(h->inf, h->gen, specs, (size_t)count, &err) < 0) {
     return mw_bind_raise(L, &err);
   }
   return 0;
@@ -194,7 +196,8 @@ int mw_bind_remove_indexer(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
   struct mw_err err;
   struct mw_indexer *ix = mw_informer_indexer(h->inf);
-  if (mw_indexer_remove_index(ix, mw_bind_slice(L, 2), &err) < 0) return mw_bind_raise(L, &err);
+  if (mw_indexer_remove_index(ix, h->gen, mw_bind_slice(L, 2), &err) < 0)
+    return mw_bind_raise(L, &err);
   return 0;
 }
 
@@ -249,7 +252,7 @@ int mw_bind_set_transform(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
-  struct hook *k = hook_new(L, true, hook_close);
+  struct hook *k = hook_new(L);
   k->scanner = mw_item_scanner_new();
   k->packer = mw_packer_new();
   mw_buf_init(&k->json, MW_ITEM_SIZE_MAX);
@@ -284,7 +287,7 @@ int mw_bind_set_error_handler(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
-  struct hook *k = hook_new(L, true, hook_close);
+  struct hook *k = hook_new(L);
   struct mw_err err;
   if (mw_informer_set_error_handler(h->inf, on_watch_error, k, hook_free, &err) < 0) {
     hook_free(k);

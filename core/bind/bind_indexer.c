@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "bind/bind.h"
+#include "bind/informer_handle.h"
 #include "bind/objtable.h"
 #include "bind/selector_arg.h"
 #include "bind/util.h"
@@ -23,13 +24,14 @@ struct object_list {
 };
 
 struct reader {
-  struct mw_informer *inf;  // +1
-  char *ns;                 // "": all namespaces
+  struct mw_handle *handle;  // +1
+  char *ns;                  // "": all namespaces
 };
 
-void mw_bind_push_reader(lua_State *L, struct mw_informer *inf, const char *ns) {
+void mw_bind_push_reader(lua_State *L, struct mw_handle *h, const char *ns) {
   struct reader *r = lua_newuserdata(L, sizeof *r);  // [reader]
-  r->inf = mw_informer_ref(inf);
+  r->handle = h;
+  h->refs++;
   r->ns = mw_xstrdup(ns != NULL ? ns : "");
   luaL_getmetatable(L, TYPE);
   lua_setmetatable(L, -2);
@@ -39,13 +41,18 @@ static struct reader *check_reader(lua_State *L) { return luaL_checkudata(L, 1, 
 
 static int reader_gc(lua_State *L) {
   struct reader *r = check_reader(L);
-  mw_informer_unref(r->inf);
+  if (r->handle != NULL) mw_bind_handle_unref(r->handle);
   mw_free(r->ns);
   *r = (struct reader){0};
   return 0;
 }
 
-static struct mw_indexer *indexer_of(struct reader *r) { return mw_informer_indexer(r->inf); }
+static struct mw_indexer *indexer_of(struct reader *r) {
+  return mw_informer_indexer(r->handle->inf);
+}
+
+// Whose indexes it reads.
+static const void *owner_of(const struct reader *r) { return r->handle->gen; }
 
 static int list_gc(lua_State *L) {
   struct object_list *l = luaL_checkudata(L, 1, LIST_TYPE);
@@ -187,7 +194,7 @@ static int reader_by_index(lua_State *L) {
   struct mw_slice value = text_at(L, 3, "by_index(name, value): value");
   struct object_list *l = push_list(L);
   struct mw_err err;
-  if (mw_indexer_by_index(indexer_of(r), index, value, &l->objects, &err) < 0) {
+  if (mw_indexer_by_index(indexer_of(r), owner_of(r), index, value, &l->objects, &err) < 0) {
     return mw_bind_raise(L, &err);
   }
   keep_ours(r, &l->objects);
@@ -203,7 +210,7 @@ static int reader_index(lua_State *L) {
   }
   struct object_list *l = push_list(L);
   struct mw_err err;
-  if (mw_indexer_index(indexer_of(r), index, o, &l->objects, &err) < 0) {
+  if (mw_indexer_index(indexer_of(r), owner_of(r), index, o, &l->objects, &err) < 0) {
     return mw_bind_raise(L, &err);
   }
   keep_ours(r, &l->objects);
@@ -223,7 +230,7 @@ static int reader_index_keys(lua_State *L) {
   struct mw_values keys;
   struct mw_err err;
   mw_values_init(&keys);
-  int rc = mw_indexer_index_keys(indexer_of(r), index, value, &keys, &err);
+  int rc = mw_indexer_index_keys(indexer_of(r), owner_of(r), index, value, &keys, &err);
   lua_newtable(L);
   for (size_t i = 0; rc == 0 && i < keys.count; i++) {
     struct mw_slice key = mw_values_get(&keys, i);
@@ -238,7 +245,7 @@ static bool has_ours(struct reader *r, struct mw_slice index, struct mw_slice va
                      struct mw_values *keys) {
   if (r->ns[0] == '\0') return true;
   mw_values_reset(keys);
-  if (mw_indexer_index_keys(indexer_of(r), index, value, keys, NULL) < 0) return false;
+  if (mw_indexer_index_keys(indexer_of(r), owner_of(r), index, value, keys, NULL) < 0) return false;
   for (size_t i = 0; i < keys->count; i++) {
     if (is_ours(r, mw_values_get(keys, i))) return true;
   }
@@ -251,7 +258,7 @@ static int reader_index_values(lua_State *L) {
   struct mw_values values, keys;
   mw_values_init(&values);
   mw_values_init(&keys);
-  mw_indexer_index_values(indexer_of(r), index, &values);
+  mw_indexer_index_values(indexer_of(r), owner_of(r), index, &values);
   lua_newtable(L);
   for (size_t i = 0; i < values.count; i++) {
     struct mw_slice value = mw_values_get(&values, i);
@@ -267,7 +274,7 @@ static void add_index_name(void *ctx, struct mw_slice name) { append(ctx, name);
 static int reader_index_names(lua_State *L) {
   struct reader *r = check_reader(L);
   lua_newtable(L);
-  mw_indexer_each_index(indexer_of(r), add_index_name, L);
+  mw_indexer_each_index(indexer_of(r), owner_of(r), add_index_name, L);
   return 1;
 }
 
@@ -286,7 +293,7 @@ static int reader_namespace(lua_State *L) {
     return mw_bind_misuse(L, "this reader is of the namespace '%s' and has nothing of '%s'", r->ns,
                           ns);
   }
-  mw_bind_push_reader(L, r->inf, ns);
+  mw_bind_push_reader(L, r->handle, ns);
   return 1;
 }
 

@@ -29,6 +29,7 @@ void mw_bind_check_not_stopped(lua_State *L, const struct mw_handle *h, const ch
 
 void mw_bind_handle_unref(struct mw_handle *h) {
   if (--h->refs > 0) return;
+  mw_indexer_drop_owner(mw_informer_indexer(h->inf), h->gen);
   mw_informer_unref(h->inf);
   mw_free(h);
 }
@@ -127,7 +128,7 @@ static int informer_name(lua_State *L) {
 }
 
 static int informer_reader(lua_State *L) {
-  mw_bind_push_reader(L, mw_bind_check_handle(L, 1)->inf, "");
+  mw_bind_push_reader(L, mw_bind_check_handle(L, 1), "");
   return 1;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A script's hold on an informer. The informer belongs to the host, which hands it on from one
 // generation to the next; the handle, its handlers, indexes and hooks belong to the generation and
-// end with it.
+// end with it. A generation has at most one handle of an informer, so it is the generation that
+// owns the indexes (indexer.h); they are there for as long as anything of the script can read them.
 #pragma once
 
 #include <lua.h>
@@ -18,7 +19,7 @@ struct mw_handle {
   struct mw_informer *inf;           // +1
   struct mw_registration *handlers;  // those that are not closed
   double resync;                     // what its handlers get unless they ask for their own; 0: none
-  int refs;       // the Lua box, the generation while running, each of the handlers
+  int refs;       // the Lua box, the generation while running, each of the handlers and readers
   bool running;   // this handle's start is in force
   bool ran;       // stays true once it was
   bool starting;  // start was asked for in the load phase

@@ -21,8 +21,10 @@ typedef int (*mw_index_cb)(void *ctx, struct mw_object *o, struct mw_values *out
 struct mw_index_spec {
   const char *name;
   mw_index_cb values;           // NULL: by namespace, which needs no memory per object
-  void (*free_ctx)(void *ctx);  // called when the index is removed or refused; may be NULL
+  void (*free_ctx)(void *ctx);  // called when the index is removed or not needed; may be NULL
   void *ctx;
+  // What it computes, in a text: equal means that one index will do for both. Empty: like no other.
+  struct mw_slice identity;
 };
 
 // A ready-made index function over an mw_extract (ctx), and the free_ctx for it.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store is a map of objects; each index (index.c) is told of every change. indexes[0] is
+// The store is a map of objects; each index (index.c) is told of every change. held[0] is
 // `namespace`. Every write goes through apply(), in which store, indexes and sums change together.
+//
+// Owners have names, names refer to indexes: one that several names refer to is built and updated
+// once.
 #include "cache/indexer.h"
 
 #include <stdlib.h>
@@ -12,11 +15,28 @@
 
 static const uint64_t slow_ns = 2ull * 1000 * 1000 * 1000;
 
+// An index and how many names it has.
+struct held {
+  struct mw_index *index;
+  char *identity;  // of identity_len; NULL: it is not shared
+  size_t identity_len;
+  unsigned names;  // 0: it goes as soon as no index function is on the stack
+};
+
+struct name {
+  const void *owner;
+  char *text;
+  struct held *held;
+};
+
 struct mw_indexer {
   struct mw_objmap store;
-  struct mw_index **indexes;
-  size_t index_count;
+  struct held **held;
+  size_t held_count;
+  struct name *names;  // in the order in which they were added
+  size_t name_count;
   unsigned calling;  // index functions on the stack: the indexes stay as they are
+  bool orphans;      // some have no name any more
   uint64_t *spent;   // during a replace: nanoseconds per index; else NULL
   size_t object_bytes;
   unsigned long long failures;
@@ -24,28 +44,50 @@ struct mw_indexer {
   char rv[MW_OBJECT_RV_MAX + 1];
 };
 
+static struct held *hold(struct mw_indexer *ix, const struct mw_index_spec *spec) {
+  struct held *h = mw_xcalloc(1, sizeof *h);
+  h->index = mw_index_new(spec);
+  if (spec->identity.n > 0) {
+    h->identity = mw_xmalloc(spec->identity.n);
+    memcpy(h->identity, spec->identity.p, spec->identity.n);
+    h->identity_len = spec->identity.n;
+  }
+  ix->held = mw_xrealloc(ix->held, (ix->held_count + 1) * sizeof(struct held *));
+  ix->held[ix->held_count++] = h;
+  return h;
+}
+
+static void held_free(struct held *h) {
+  mw_index_free(h->index);
+  mw_free(h->identity);
+  mw_free(h);
+}
+
 struct mw_indexer *mw_indexer_new(void) {
   struct mw_indexer *ix = mw_xcalloc(1, sizeof *ix);
   mw_objmap_init(&ix->store);
-  ix->indexes = mw_xcalloc(1, sizeof(struct mw_index *));
-  ix->indexes[0] = mw_index_new(&(struct mw_index_spec){.name = "namespace"});
-  ix->index_count = 1;
+  hold(ix, &(struct mw_index_spec){.name = "namespace"})->names = 1;
   return ix;
 }
 
 void mw_indexer_free(struct mw_indexer *ix) {
   if (ix == NULL) return;
-  for (size_t i = 0; i < ix->index_count; i++) mw_index_free(ix->indexes[i]);
-  mw_free(ix->indexes);
+  for (size_t i = 0; i < ix->name_count; i++) mw_free(ix->names[i].text);
+  for (size_t i = 0; i < ix->held_count; i++) held_free(ix->held[i]);
+  mw_free(ix->names);
+  mw_free(ix->held);
   mw_objmap_deinit(&ix->store);
   mw_free(ix);
 }
 
 // ---- indexes ----
 
-static struct mw_index *find_index(const struct mw_indexer *ix, struct mw_slice name) {
-  for (size_t i = 0; i < ix->index_count; i++) {
-    if (mw_slice_eq(mw_index_name(ix->indexes[i]), name)) return ix->indexes[i];
+static struct held *find_index(const struct mw_indexer *ix, const void *owner,
+                               struct mw_slice name) {
+  if (mw_slice_eq(name, mw_index_name(ix->held[0]->index))) return ix->held[0];
+  for (size_t i = 0; i < ix->name_count; i++) {
+    const struct name *n = &ix->names[i];
+    if (n->owner == owner && mw_slice_is(name, n->text)) return n->held;
   }
   return NULL;
 }
@@ -55,13 +97,13 @@ static int no_index(struct mw_slice name, struct mw_err *err) {
 }
 
 // The name of specs[i], against the indexes there are and the specs before it.
-static int check_name(const struct mw_indexer *ix, const struct mw_index_spec *specs, size_t i,
-                      struct mw_err *err) {
+static int check_name(const struct mw_indexer *ix, const void *owner,
+                      const struct mw_index_spec *specs, size_t i, struct mw_err *err) {
   struct mw_slice name = mw_slice_str(specs[i].name);
   if (name.n == 0 || specs[i].values == NULL) {
     return mw_err_set(err, MW_EINVAL, "an index needs a name and a function");
   }
-  bool clash = find_index(ix, name) != NULL;
+  bool clash = find_index(ix, owner, name) != NULL;
   for (size_t j = 0; j < i && !clash; j++) clash = mw_slice_is(name, specs[j].name);
   if (!clash) return 0;
   return mw_err_set(err, MW_EEXIST, "there is already an index named \"%s\"", mw_shown(name).text);
@@ -81,6 +123,33 @@ static int check_idle(const struct mw_indexer *ix, struct mw_err *err) {
   return mw_err_set(err, MW_ESTATE, "indexes cannot change inside an index function");
 }
 
+// Frees the indexes without a name, unless one is being called or the list is being walked over.
+static void sweep_orphans(struct mw_indexer *ix) {
+  if (!ix->orphans || ix->calling > 0 || ix->spent != NULL) return;
+  ix->orphans = false;
+  size_t kept = 0;
+  for (size_t i = 0; i < ix->held_count; i++) {
+    struct held *h = ix->held[i];
+    if (h->names > 0) {
+      ix->held[kept++] = h;
+    } else {
+      held_free(h);
+    }
+  }
+  ix->held_count = kept;
+}
+
+static void release(struct mw_indexer *ix, struct held *h) {
+  if (--h->names == 0) ix->orphans = true;
+}
+
+static void remove_name(struct mw_indexer *ix, size_t i) {
+  release(ix, ix->names[i].held);
+  mw_free(ix->names[i].text);
+  ix->name_count--;
+  memmove(&ix->names[i], &ix->names[i + 1], (ix->name_count - i) * sizeof ix->names[0]);
+}
+
 static int index_existing(struct mw_indexer *ix, struct mw_index *x, struct mw_err *err) {
   struct mw_object *o;
   for (size_t cursor = 0; (o = mw_objmap_next(&ix->store, &cursor)) != NULL;) {
@@ -94,48 +163,78 @@ static int index_existing(struct mw_indexer *ix, struct mw_index *x, struct mw_e
   return 0;
 }
 
-int mw_indexer_add_indexes(struct mw_indexer *ix, const struct mw_index_spec *specs, size_t count,
-                           struct mw_err *err) {
-  int rc = check_idle(ix, err);
-  for (size_t i = 0; i < count && rc == 0; i++) rc = check_name(ix, specs, i, err);
-  if (rc < 0) {
-    for (size_t i = 0; i < count; i++) {
-      if (specs[i].free_ctx != NULL) specs[i].free_ctx(specs[i].ctx);
-    }
-    return rc;
-  }
-  size_t had = ix->index_count;
-  ix->indexes = mw_xrealloc(ix->indexes, (had + count) * sizeof(struct mw_index *));
-  struct mw_index **added = ix->indexes + had;
-  for (size_t i = 0; i < count; i++) added[i] = mw_index_new(&specs[i]);
-  for (size_t i = 0; i < count && rc == 0; i++) rc = index_existing(ix, added[i], err);
-  if (rc == 0) {
-    ix->index_count = had + count;
-  } else {
-    for (size_t i = 0; i < count; i++) mw_index_free(added[i]);
-  }
-  return rc;
+static void refuse_spec(const struct mw_index_spec *spec) {
+  if (spec->free_ctx != NULL) spec->free_ctx(spec->ctx);
 }
 
-int mw_indexer_remove_index(struct mw_indexer *ix, struct mw_slice name, struct mw_err *err) {
-  int rc = check_idle(ix, err);
-  if (rc < 0) return rc;
-  struct mw_index *x = find_index(ix, name);
-  if (x == NULL) return no_index(name, err);
-  if (x == ix->indexes[0]) {
-    return mw_err_set(err, MW_EINVAL, "the index \"namespace\" cannot be removed");
+static struct held *find_equal(const struct mw_indexer *ix, struct mw_slice identity) {
+  for (size_t i = 0; i < ix->held_count && identity.n > 0; i++) {
+    struct held *h = ix->held[i];
+    if (mw_slice_eq(identity, mw_slice(h->identity, h->identity_len))) return h;
   }
-  size_t i = 1;
-  while (ix->indexes[i] != x) i++;
-  ix->index_count--;
-  memmove(&ix->indexes[i], &ix->indexes[i + 1], (ix->index_count - i) * sizeof ix->indexes[0]);
-  mw_index_free(x);
+  return NULL;
+}
+
+// Gives the spec its name: of an index that is there already, or of a new one.
+static int add_index(struct mw_indexer *ix, const void *owner, const struct mw_index_spec *spec,
+                     struct mw_err *err) {
+  struct held *h = find_equal(ix, spec->identity);
+  bool shared = h != NULL;
+  if (!shared) h = hold(ix, spec);
+  h->names++;
+  ix->names = mw_xrealloc(ix->names, (ix->name_count + 1) * sizeof *ix->names);
+  ix->names[ix->name_count++] = (struct name){owner, mw_xstrdup(spec->name), h};
+  if (!shared) return index_existing(ix, h->index, err);
+  refuse_spec(spec);
   return 0;
 }
 
-void mw_indexer_each_index(const struct mw_indexer *ix, void (*cb)(void *ctx, struct mw_slice name),
-                           void *ctx) {
-  for (size_t i = 0; i < ix->index_count; i++) cb(ctx, mw_index_name(ix->indexes[i]));
+int mw_indexer_add_indexes(struct mw_indexer *ix, const void *owner,
+                           const struct mw_index_spec *specs, size_t count, struct mw_err *err) {
+  int rc = check_idle(ix, err);
+  for (size_t i = 0; i < count && rc == 0; i++) rc = check_name(ix, owner, specs, i, err);
+  size_t had = ix->name_count;
+  for (size_t i = 0; i < count; i++) {
+    if (rc < 0) {
+      refuse_spec(&specs[i]);
+    } else {
+      rc = add_index(ix, owner, &specs[i], err);
+    }
+  }
+  while (rc < 0 && ix->name_count > had) remove_name(ix, ix->name_count - 1);
+  sweep_orphans(ix);
+  return rc;
+}
+
+int mw_indexer_remove_index(struct mw_indexer *ix, const void *owner, struct mw_slice name,
+                            struct mw_err *err) {
+  int rc = check_idle(ix, err);
+  if (rc < 0) return rc;
+  if (mw_slice_eq(name, mw_index_name(ix->held[0]->index))) {
+    return mw_err_set(err, MW_EINVAL, "the index \"namespace\" cannot be removed");
+  }
+  for (size_t i = 0; i < ix->name_count; i++) {
+    if (ix->names[i].owner != owner || !mw_slice_is(name, ix->names[i].text)) continue;
+    remove_name(ix, i);
+    sweep_orphans(ix);
+    return 0;
+  }
+  return no_index(name, err);
+}
+
+void mw_indexer_drop_owner(struct mw_indexer *ix, const void *owner) {
+  for (size_t i = ix->name_count; i > 0; i--) {
+    if (ix->names[i - 1].owner == owner) remove_name(ix, i - 1);
+  }
+  sweep_orphans(ix);
+}
+
+void mw_indexer_each_index(const struct mw_indexer *ix, const void *owner,
+                           void (*cb)(void *ctx, struct mw_slice name), void *ctx) {
+  cb(ctx, mw_index_name(ix->held[0]->index));
+  for (size_t i = 0; i < ix->name_count; i++) {
+    if (ix->names[i].owner == owner) cb(ctx, mw_slice_str(ix->names[i].text));
+  }
 }
 
 // ---- writes ----
@@ -156,26 +255,28 @@ static void apply(struct mw_indexer *ix, struct mw_object *old, struct mw_object
   if (old == o) return;
   if (old != NULL) ix->object_bytes -= mw_object_memory(old);
   if (o != NULL) ix->object_bytes += mw_object_memory(o);
-  for (size_t i = 0; i < ix->index_count; i++) {
+  for (size_t i = 0; i < ix->held_count; i++) {
+    struct mw_index *x = ix->held[i]->index;
     struct mw_err err;
     err.code = 0;
     uint64_t since = ix->spent != NULL && i > 0 ? mw_clock_now() : 0;
-    int rc = update_index(ix, ix->indexes[i], old, o, &err);
+    int rc = update_index(ix, x, old, o, &err);
     if (since > 0) ix->spent[i] += mw_clock_now() - since;
-    if (rc < 0) report_failure(ix, ix->indexes[i], o, rc, &err);
+    if (rc < 0) report_failure(ix, x, o, rc, &err);
   }
+  sweep_orphans(ix);
 }
 
 static void warn_if_slow(const struct mw_indexer *ix, size_t objects) {
   uint64_t total = 0;
   size_t slowest = 0;
-  for (size_t i = 0; i < ix->index_count; i++) {
+  for (size_t i = 0; i < ix->held_count; i++) {
     total += ix->spent[i];
     if (ix->spent[i] > ix->spent[slowest]) slowest = i;
   }
   if (total < slow_ns) return;
   mw_log(MW_LOG_WARN, "an index function is slow, nothing else ran meanwhile",
-         MW_SLC("index", mw_index_name(ix->indexes[slowest])),
+         MW_SLC("index", mw_index_name(ix->held[slowest]->index)),
          MW_NUM("seconds", (double)ix->spent[slowest] / 1e9), MW_INT("objects", objects));
 }
 
@@ -226,7 +327,7 @@ void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all,
                         struct mw_object_list *olds, struct mw_object_list *gone) {
   mw_object_trim();
   bool was_empty = ix->store.count == 0;
-  ix->spent = mw_xcalloc(ix->index_count, sizeof *ix->spent);
+  ix->spent = mw_xcalloc(ix->held_count, sizeof *ix->spent);
   struct mw_objmap listed;
   mw_objmap_init(&listed);
   if (was_empty) {
@@ -244,6 +345,7 @@ void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all,
   warn_if_slow(ix, all->n);
   mw_free(ix->spent);
   ix->spent = NULL;
+  sweep_orphans(ix);
 }
 
 void mw_indexer_set_rv(struct mw_indexer *ix, struct mw_slice rv) {
@@ -273,7 +375,7 @@ void mw_indexer_list(const struct mw_indexer *ix, struct mw_slice ns,
                      const struct mw_selector *selector, struct mw_unpacker *u,
                      struct mw_object_list *out) {
   if (selector != NULL && mw_selector_is_nothing(selector)) return;
-  const struct mw_objmap *m = ns.n > 0 ? mw_index_get(ix->indexes[0], ns) : &ix->store;
+  const struct mw_objmap *m = ns.n > 0 ? mw_index_get(ix->held[0]->index, ns) : &ix->store;
   if (m == NULL) return;
   if (selector == NULL || mw_selector_is_everything(selector)) {
     add_all(m, out);
@@ -285,11 +387,11 @@ void mw_indexer_list(const struct mw_indexer *ix, struct mw_slice ns,
   }
 }
 
-int mw_indexer_by_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,
-                        struct mw_object_list *out, struct mw_err *err) {
-  const struct mw_index *x = find_index(ix, index);
-  if (x == NULL) return no_index(index, err);
-  const struct mw_objmap *m = mw_index_get(x, value);
+int mw_indexer_by_index(struct mw_indexer *ix, const void *owner, struct mw_slice index,
+                        struct mw_slice value, struct mw_object_list *out, struct mw_err *err) {
+  const struct held *h = find_index(ix, owner, index);
+  if (h == NULL) return no_index(index, err);
+  const struct mw_objmap *m = mw_index_get(h->index, value);
   if (m != NULL) add_all(m, out);
   return 0;
 }
@@ -304,10 +406,11 @@ static void add_new(const struct mw_objmap *m, struct mw_objmap *seen, struct mw
   }
 }
 
-int mw_indexer_index(struct mw_indexer *ix, struct mw_slice index, struct mw_object *o,
-                     struct mw_object_list *out, struct mw_err *err) {
-  const struct mw_index *x = find_index(ix, index);
-  if (x == NULL) return no_index(index, err);
+int mw_indexer_index(struct mw_indexer *ix, const void *owner, struct mw_slice index,
+                     struct mw_object *o, struct mw_object_list *out, struct mw_err *err) {
+  const struct held *h = find_index(ix, owner, index);
+  if (h == NULL) return no_index(index, err);
+  const struct mw_index *x = h->index;
   struct mw_values values;
   struct mw_objmap seen;
   mw_values_init(&values);
@@ -326,6 +429,7 @@ int mw_indexer_index(struct mw_indexer *ix, struct mw_slice index, struct mw_obj
   }
   mw_objmap_deinit(&seen);
   mw_values_deinit(&values);
+  sweep_orphans(ix);
   return rc;
 }
 
@@ -336,20 +440,20 @@ static int order_keys(const void *a, const void *b) {
   return d != 0 ? d : (x.n > y.n) - (x.n < y.n);
 }
 
-int mw_indexer_index_keys(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,
-                          struct mw_values *out, struct mw_err *err) {
+int mw_indexer_index_keys(struct mw_indexer *ix, const void *owner, struct mw_slice index,
+                          struct mw_slice value, struct mw_values *out, struct mw_err *err) {
   struct mw_object_list list = {0};
-  int rc = mw_indexer_by_index(ix, index, value, &list, err);
+  int rc = mw_indexer_by_index(ix, owner, index, value, &list, err);
   if (list.n > 1) qsort(list.v, list.n, sizeof list.v[0], order_keys);
   for (size_t i = 0; i < list.n; i++) mw_values_push(out, mw_object_key(list.v[i]));
   mw_object_list_deinit(&list);
   return rc;
 }
 
-void mw_indexer_index_values(const struct mw_indexer *ix, struct mw_slice index,
+void mw_indexer_index_values(struct mw_indexer *ix, const void *owner, struct mw_slice index,
                              struct mw_values *out) {
-  const struct mw_index *x = find_index(ix, index);
-  if (x != NULL) mw_index_values(x, out);
+  const struct held *h = find_index(ix, owner, index);
+  if (h != NULL) mw_index_values(h->index, out);
 }
 
 void mw_indexer_stats(const struct mw_indexer *ix, struct mw_indexer_stats *out) {
@@ -357,5 +461,7 @@ void mw_indexer_stats(const struct mw_indexer *ix, struct mw_indexer_stats *out)
                                    .object_bytes = ix->object_bytes,
                                    .map_bytes = mw_objmap_memory(&ix->store),
                                    .index_failures = ix->failures};
-  for (size_t i = 0; i < ix->index_count; i++) out->map_bytes += mw_index_memory(ix->indexes[i]);
+  for (size_t i = 0; i < ix->held_count; i++) {
+    out->map_bytes += mw_index_memory(ix->held[i]->index);
+  }
 }

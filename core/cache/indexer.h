@@ -9,7 +9,12 @@
 // functions may be scripts that call back here: they may read, but while one runs the set of
 // indexes stays as it is.
 //
-// The index `namespace` is always there and needs no memory per object beyond its set.
+// Several who share the store (the generations of a script, an old and a new one) each have indexes
+// of their own: `owner`, whatever it points to, says whose names are meant. Indexes of equal
+// identity are built once and shared; each goes with the last name that it has.
+//
+// The index `namespace` is always there, for every owner, and needs no memory per object beyond its
+// set.
 #pragma once
 
 #include <stdbool.h>
@@ -30,14 +35,19 @@ void mw_indexer_free(struct mw_indexer *ix);
 // Adds all or none: MW_EEXIST names a clash, MW_ESCRIPT or another code an object that the function
 // fails on. Existing objects are indexed before it returns (S-STO-26). MW_ESTATE inside an index
 // function.
-int mw_indexer_add_indexes(struct mw_indexer *ix, const struct mw_index_spec *specs, size_t count,
-                           struct mw_err *err) __attribute__((warn_unused_result));
+int mw_indexer_add_indexes(struct mw_indexer *ix, const void *owner,
+                           const struct mw_index_spec *specs, size_t count, struct mw_err *err)
+    __attribute__((warn_unused_result));
 // MW_ENOTFOUND when there is none of that name; `namespace` cannot be removed (MW_EINVAL).
 // MW_ESTATE inside an index function.
-int mw_indexer_remove_index(struct mw_indexer *ix, struct mw_slice name, struct mw_err *err);
-// Calls cb with each index's name.
-void mw_indexer_each_index(const struct mw_indexer *ix, void (*cb)(void *ctx, struct mw_slice name),
-                           void *ctx);
+int mw_indexer_remove_index(struct mw_indexer *ix, const void *owner, struct mw_slice name,
+                            struct mw_err *err);
+// Removes all that the owner has, also inside an index function: those that are called there go
+// when it has returned.
+void mw_indexer_drop_owner(struct mw_indexer *ix, const void *owner);
+// Calls cb with the name of each index that the owner has.
+void mw_indexer_each_index(const struct mw_indexer *ix, const void *owner,
+                           void (*cb)(void *ctx, struct mw_slice name), void *ctx);
 // Upsert: takes its own +1, moves the store RV to the object's unless it has none. Returns the
 // replaced object with its +1, or NULL. Writing the very object that is stored touches no index.
 struct mw_object *mw_indexer_upsert(struct mw_indexer *ix, struct mw_object *o);
@@ -62,16 +72,16 @@ void mw_indexer_list(const struct mw_indexer *ix, struct mw_slice ns,
                      const struct mw_selector *selector, struct mw_unpacker *u,
                      struct mw_object_list *out);
 // Objects under one value; MW_ENOTFOUND for an unknown index name (S-STO-24).
-int mw_indexer_by_index(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,
-                        struct mw_object_list *out, struct mw_err *err);
+int mw_indexer_by_index(struct mw_indexer *ix, const void *owner, struct mw_slice index,
+                        struct mw_slice value, struct mw_object_list *out, struct mw_err *err);
 // Objects that share a value with o, each once.
-int mw_indexer_index(struct mw_indexer *ix, struct mw_slice index, struct mw_object *o,
-                     struct mw_object_list *out, struct mw_err *err);
+int mw_indexer_index(struct mw_indexer *ix, const void *owner, struct mw_slice index,
+                     struct mw_object *o, struct mw_object_list *out, struct mw_err *err);
 // The keys under one value, sorted ascending.
-int mw_indexer_index_keys(const struct mw_indexer *ix, struct mw_slice index, struct mw_slice value,
-                          struct mw_values *out, struct mw_err *err);
+int mw_indexer_index_keys(struct mw_indexer *ix, const void *owner, struct mw_slice index,
+                          struct mw_slice value, struct mw_values *out, struct mw_err *err);
 // The values that have at least one object; none for an unknown name (S-STO-25).
-void mw_indexer_index_values(const struct mw_indexer *ix, struct mw_slice index,
+void mw_indexer_index_values(struct mw_indexer *ix, const void *owner, struct mw_slice index,
                              struct mw_values *out);
 
 struct mw_indexer_stats {

@@ -399,9 +399,9 @@ struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
   return l;
 }
 
-int mw_informer_add_indexes(struct mw_informer *inf, const struct mw_index_spec *specs,
-                            size_t count, struct mw_err *err) {
-  if (inf->state < STOPPING) return mw_indexer_add_indexes(inf->indexer, specs, count, err);
+int mw_informer_add_indexes(struct mw_informer *inf, const void *owner,
+                            const struct mw_index_spec *specs, size_t count, struct mw_err *err) {
+  if (inf->state < STOPPING) return mw_indexer_add_indexes(inf->indexer, owner, specs, count, err);
   for (size_t i = 0; i < count; i++) {
     if (specs[i].free_ctx != NULL) specs[i].free_ctx(specs[i].ctx);
   }

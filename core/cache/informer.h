@@ -89,8 +89,8 @@ struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
                                              bool replay, struct mw_err *err);
 
 // Indexes: as indexer.h, also refused after stop (S-INF-04).
-int mw_informer_add_indexes(struct mw_informer *inf, const struct mw_index_spec *specs,
-                            size_t count, struct mw_err *err);
+int mw_informer_add_indexes(struct mw_informer *inf, const void *owner,
+                            const struct mw_index_spec *specs, size_t count, struct mw_err *err);
 struct mw_indexer *mw_informer_indexer(struct mw_informer *inf);
 
 // Called from the loop when synced, stopped, a listener synced or closed. One observer.

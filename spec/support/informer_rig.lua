@@ -171,7 +171,7 @@ function Informer:add_index(name, fn)
   end)
   local spec = ffi.new("struct mw_index_spec[1]", { { name = name, values = cb, ctx = ctx } })
   local err = unit.err()
-  return checked(C.mw_informer_add_indexes(self.ptr, spec, 1, err), err)
+  return checked(C.mw_informer_add_indexes(self.ptr, nil, spec, 1, err), err)
 end
 
 local function texts(list)
@@ -184,7 +184,7 @@ end
 
 function Informer:by_index(name, value)
   local list, err = ffi.new("struct mw_object_list"), unit.err()
-  assert(C.mw_indexer_by_index(self:indexer(), unit.slice(name), unit.slice(value), list, err) == 0)
+  assert(C.mw_indexer_by_index(self:indexer(), nil, unit.slice(name), unit.slice(value), list, err) == 0)
   return texts(list)
 end
 

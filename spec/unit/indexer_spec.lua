@@ -19,16 +19,19 @@ local function list(ix, ns, selector)
   return objects.keys(out)
 end
 
-local function by_index(ix, index, value)
+-- Owners are told apart by address alone; without one it is the nil owner's index.
+local function owner(n) return ffi.cast("void *", n) end
+
+local function by_index(ix, index, value, whose)
   local out, err = objects.list(), unit.err()
-  local rc = C.mw_indexer_by_index(ix, slice(index), slice(value), out, err)
+  local rc = C.mw_indexer_by_index(ix, whose, slice(index), slice(value), out, err)
   if rc < 0 then return nil, ffi.string(err.message), rc end
   return objects.keys(out)
 end
 
-local function index_values(ix, index)
+local function index_values(ix, index, whose)
   local out = objects.values()
-  C.mw_indexer_index_values(ix, slice(index), out)
+  C.mw_indexer_index_values(ix, whose, slice(index), out)
   local values = objects.strings(out)
   table.sort(values)
   return values
@@ -59,7 +62,7 @@ local function replace(ix, all, version)
 end
 
 -- Adds indexes given as { name = function(object) -> list of values }; Lua's errors are failures.
-local function add_indexes(ix, functions)
+local function add_indexes(ix, functions, whose)
   local names, callbacks = {}, {}
   for name in pairs(functions) do names[#names + 1] = name end
   local specs = ffi.new("struct mw_index_spec[?]", #names)
@@ -76,23 +79,24 @@ local function add_indexes(ix, functions)
     specs[i - 1].values = callbacks[i]
   end
   local err = unit.err()
-  local rc = C.mw_indexer_add_indexes(ix, specs, #names, err)
+  local rc = C.mw_indexer_add_indexes(ix, whose, specs, #names, err)
   local free = function() for _, cb in ipairs(callbacks) do cb:free() end end
   return rc, ffi.string(err.message), free
 end
 
-local function add_extract(ix, name, kind, argument)
+local function add_extract(ix, name, kind, argument, whose, identity)
   local spec, err = ffi.new("struct mw_index_spec"), unit.err()
+  if identity then spec.identity = slice(identity) end
   spec.name, spec.values, spec.free_ctx = slice(name).p, C.mw_index_extract, C.mw_index_extract_free
   spec.ctx = C.mw_extract_new(kind, slice(argument), err)
   assert(spec.ctx ~= nil, ffi.string(err.message))
-  return C.mw_indexer_add_indexes(ix, spec, 1, err), ffi.string(err.message)
+  return C.mw_indexer_add_indexes(ix, whose, spec, 1, err), ffi.string(err.message)
 end
 
-local function index_names(ix)
+local function index_names(ix, whose)
   local out = objects.values()
   -- mw_values_push has the shape of the callback.
-  C.mw_indexer_each_index(ix, ffi.cast("void (*)(void *, struct mw_slice)", C.mw_values_push), out)
+  C.mw_indexer_each_index(ix, whose, ffi.cast("void (*)(void *, struct mw_slice)", C.mw_values_push), out)
   return objects.strings(out)
 end
 
@@ -285,7 +289,7 @@ describe("indexer", function()
       local told = {}
       local function meddle(o)
         local err = unit.err()
-        assert(C.mw_indexer_remove_index(ix, slice "meddling", err) == C.MW_ESTATE)
+        assert(C.mw_indexer_remove_index(ix, nil, slice "meddling", err) == C.MW_ESTATE)
         told[#told + 1] = ffi.string(err.message)
         told[#told + 1] = select(2, add_extract(ix, "more", C.MW_EXTRACT_PATH, "spec.nodeName"))
         return { str(C.mw_object_name(o)) }
@@ -294,14 +298,14 @@ describe("indexer", function()
       assert.equal(0, rc)
       upsert(ix, objects.pod("a", "y", { rv = "2" }))
       local out = objects.list()
-      assert.equal(0, C.mw_indexer_index(ix, slice "meddling", C.mw_indexer_get(ix, slice "a/y"), out, nil))
+      assert.equal(0, C.mw_indexer_index(ix, nil, slice "meddling", C.mw_indexer_get(ix, slice "a/y"), out, nil))
       assert.equal(6, #told)
       for _, message in ipairs(told) do
         assert.equal("indexes cannot change inside an index function", message)
       end
       assert.are.same({ "namespace", "meddling" }, index_names(ix))
       assert.are.same({ "a/y" }, by_index(ix, "meddling", "y"))
-      assert.equal(0, C.mw_indexer_remove_index(ix, slice "meddling", nil))
+      assert.equal(0, C.mw_indexer_remove_index(ix, nil, slice "meddling", nil))
       free()
     end)
 
@@ -391,7 +395,7 @@ describe("indexer", function()
       upsert(ix, on_node("a", "1", "n1", "2"))
       for _, at in ipairs { { "node", "n1" }, { "namespace", "a" } } do
         local out = objects.list()
-        assert.equal(0, C.mw_indexer_by_index(ix, slice(at[1]), slice(at[2]), out, nil))
+        assert.equal(0, C.mw_indexer_by_index(ix, nil, slice(at[1]), slice(at[2]), out, nil))
         assert.equal(1, tonumber(out.n))
         assert.equal("2", str(C.mw_object_rv(out.v[0])))
       end
@@ -415,7 +419,7 @@ describe("indexer", function()
       end
       table.sort(expected)
       local out = objects.values()
-      assert.equal(0, C.mw_indexer_index_keys(ix, slice "namespace", slice "a", out, nil))
+      assert.equal(0, C.mw_indexer_index_keys(ix, nil, slice "namespace", slice "a", out, nil))
       assert.are.same(expected, objects.strings(out))
     end)
 
@@ -428,7 +432,7 @@ describe("indexer", function()
       upsert(ix, with("3", '["green"]'))
       local function sharing(images)
         local out = objects.list()
-        assert.equal(0, C.mw_indexer_index(ix, slice "image", with("other", images), out, nil))
+        assert.equal(0, C.mw_indexer_index(ix, nil, slice "image", with("other", images), out, nil))
         return objects.keys(out)
       end
       assert.are.same({ "1", "2" }, sharing '["red","blue","blue"]')
@@ -442,8 +446,8 @@ describe("indexer", function()
       local _, message, code = by_index(ix, "nope", "x")
       assert.equal(C.MW_ENOTFOUND, code)
       assert.matches('"nope"', message)
-      assert.equal(C.MW_ENOTFOUND, C.mw_indexer_index(ix, slice "nope", objects.pod("a", "b"), out, err))
-      assert.equal(C.MW_ENOTFOUND, C.mw_indexer_index_keys(ix, slice "nope", slice "x", objects.values(), err))
+      assert.equal(C.MW_ENOTFOUND, C.mw_indexer_index(ix, nil, slice "nope", objects.pod("a", "b"), out, err))
+      assert.equal(C.MW_ENOTFOUND, C.mw_indexer_index_keys(ix, nil, slice "nope", slice "x", objects.values(), err))
       assert.are.same({}, index_values(ix, "nope"))
     end)
 
@@ -479,7 +483,7 @@ describe("indexer", function()
         specs[i].free_ctx = C.mw_index_extract_free
         specs[i].ctx = C.mw_extract_new(C.MW_EXTRACT_LABEL, slice "app", nil)
       end
-      assert.equal(C.MW_EEXIST, C.mw_indexer_add_indexes(ix, specs, 2, err))
+      assert.equal(C.MW_EEXIST, C.mw_indexer_add_indexes(ix, nil, specs, 2, err))
       assert.are.same({ "namespace" }, index_names(ix))
     end)
 
@@ -529,7 +533,7 @@ describe("indexer", function()
       assert.equal(2, tonumber(stats(ix).index_failures))
       assert.are.same({}, index_values(ix, "moody"))
       C.mw_log_set_level(C.MW_LOG_INFO)
-      C.mw_indexer_remove_index(ix, slice "moody", nil)
+      C.mw_indexer_remove_index(ix, nil, slice "moody", nil)
       free()
     end)
 
@@ -550,7 +554,7 @@ describe("indexer", function()
       local rc, _, free = add_indexes(ix, { broken = function() error("boom") end })
       assert.equal(0, rc)
       local out, err = objects.list(), unit.err()
-      assert.equal(C.MW_ESCRIPT, C.mw_indexer_index(ix, slice "broken", objects.pod("a", "b"), out, err))
+      assert.equal(C.MW_ESCRIPT, C.mw_indexer_index(ix, nil, slice "broken", objects.pod("a", "b"), out, err))
       assert.matches("boom", ffi.string(err.message))
       free()
     end)
@@ -561,14 +565,94 @@ describe("indexer", function()
       for _, name in ipairs { "x", "y", "z" } do
         assert.equal(0, add_extract(ix, name, C.MW_EXTRACT_PATH, "spec.nodeName"))
       end
-      assert.equal(0, C.mw_indexer_remove_index(ix, slice "y", err))
+      assert.equal(0, C.mw_indexer_remove_index(ix, nil, slice "y", err))
       assert.are.same({ "namespace", "x", "z" }, index_names(ix))
-      assert.equal(C.MW_ENOTFOUND, C.mw_indexer_remove_index(ix, slice "y", err))
-      assert.equal(C.MW_EINVAL, C.mw_indexer_remove_index(ix, slice "namespace", err))
+      assert.equal(C.MW_ENOTFOUND, C.mw_indexer_remove_index(ix, nil, slice "y", err))
+      assert.equal(C.MW_EINVAL, C.mw_indexer_remove_index(ix, nil, slice "namespace", err))
       upsert(ix, on_node("a", "1", "n2"))
       assert.are.same({ "a/1" }, by_index(ix, "z", "n2"))
       assert.equal(0, add_extract(ix, "y", C.MW_EXTRACT_PATH, "spec.nodeName"))
       assert.are.same({ "a/1" }, by_index(ix, "y", "n2"))
+    end)
+  end)
+
+  describe("shared by two owners", function()
+    local a, b = owner(1), owner(2)
+
+    it("keeps their names apart", function()
+      local ix = new()
+      upsert(ix, on_node("a", "1", "n1"))
+      assert.equal(0, add_extract(ix, "by", C.MW_EXTRACT_PATH, "spec.nodeName", a))
+      assert.equal(0, add_extract(ix, "by", C.MW_EXTRACT_PATH, "metadata.name", b))
+      assert.equal(0, add_extract(ix, "only_b", C.MW_EXTRACT_PATH, "metadata.name", b))
+      assert.equal(C.MW_EEXIST, (add_extract(ix, "by", C.MW_EXTRACT_PATH, "spec.x", a)))
+      assert.are.same({ "a/1" }, by_index(ix, "by", "n1", a))
+      assert.are.same({ "a/1" }, by_index(ix, "by", "1", b))
+      assert.are.same({ "n1" }, index_values(ix, "by", a))
+      assert.are.same({ "namespace", "by" }, index_names(ix, a))
+      assert.are.same({ "namespace", "by", "only_b" }, index_names(ix, b))
+      assert.are.same({ "a/1" }, by_index(ix, "namespace", "a", a))
+      assert.equal(C.MW_ENOTFOUND, select(3, by_index(ix, "only_b", "1", a)))
+      assert.equal(C.MW_ENOTFOUND, C.mw_indexer_remove_index(ix, a, slice "only_b", nil))
+      C.mw_indexer_drop_owner(ix, a)
+      assert.are.same({ "namespace" }, index_names(ix, a))
+      assert.are.same({ "a/1" }, by_index(ix, "by", "1", b))
+    end)
+
+    it("builds what computes the same once, for both, and keeps it until both have left", function()
+      local ix = new()
+      for i = 1, 100 do upsert(ix, on_node("a", "p" .. i, "n" .. i % 10)) end
+      local empty = tonumber(stats(ix).map_bytes)
+      assert.equal(0, add_extract(ix, "node", C.MW_EXTRACT_PATH, "spec.nodeName", a, "path:spec.nodeName"))
+      local one = tonumber(stats(ix).map_bytes)
+      assert.is_true(one > empty)
+      assert.equal(0, add_extract(ix, "by_node", C.MW_EXTRACT_PATH, "spec.nodeName", b, "path:spec.nodeName"))
+      assert.equal(0, add_extract(ix, "again", C.MW_EXTRACT_PATH, "spec.nodeName", b, "path:spec.nodeName"))
+      assert.equal(one, tonumber(stats(ix).map_bytes))
+      C.mw_indexer_drop_owner(ix, a)
+      upsert(ix, on_node("a", "late", "n3"))
+      assert.equal(11, #by_index(ix, "by_node", "n3", b))
+      assert.equal(11, #by_index(ix, "again", "n3", b))
+      local both = tonumber(stats(ix).map_bytes)
+      assert.equal(0, C.mw_indexer_remove_index(ix, b, slice "again", nil))
+      assert.equal(both, tonumber(stats(ix).map_bytes))
+      C.mw_indexer_drop_owner(ix, b)
+      assert.is_true(tonumber(stats(ix).map_bytes) < both)
+    end)
+
+    it("calls each one's own function, and never again once its owner has left", function()
+      local ix, calls = new(), { a = 0, b = 0 }
+      local function counting(who)
+        return { by = function(o) calls[who] = calls[who] + 1 return { who .. objects.key(o) } end }
+      end
+      local _, _, free_a = add_indexes(ix, counting("a"), a)
+      local _, _, free_b = add_indexes(ix, counting("b"), b)
+      upsert(ix, objects.pod("a", "1"))
+      assert.are.same({ a = 1, b = 1 }, calls)
+      assert.are.same({ "a/1" }, by_index(ix, "by", "ba/1", b))
+      C.mw_indexer_drop_owner(ix, a)
+      upsert(ix, objects.pod("a", "1", { rv = "2" }))
+      assert.are.same({ a = 1, b = 2 }, calls)
+      assert.are.same({ "a/1" }, by_index(ix, "by", "ba/1", b))
+      free_a()
+      free_b()
+    end)
+
+    it("lets an owner leave inside an index function, its own included", function()
+      local ix, leave = new(), false
+      local _, _, free_a = add_indexes(ix, { first = function() return { "x" } end }, a)
+      local _, _, free_b = add_indexes(ix, { second = function()
+        if leave then C.mw_indexer_drop_owner(ix, a) C.mw_indexer_drop_owner(ix, b) end
+        return { "y" }
+      end }, b)
+      upsert(ix, objects.pod("a", "1"))
+      leave = true
+      replace(ix, { objects.pod("a", "1", { rv = "2" }), objects.pod("a", "2") })
+      assert.are.same({ "namespace" }, index_names(ix, a))
+      assert.are.same({ "namespace" }, index_names(ix, b))
+      assert.are.same({ "a/1", "a/2" }, list(ix))
+      free_a()
+      free_b()
     end)
   end)
 
@@ -615,7 +699,7 @@ describe("indexer", function()
       for _, value in ipairs(index_values(ix, name)) do
         index[value] = {}
         local out = objects.list()
-        assert.equal(0, C.mw_indexer_by_index(ix, slice(name), slice(value), out, nil))
+        assert.equal(0, C.mw_indexer_by_index(ix, nil, slice(name), slice(value), out, nil))
         for i = 0, tonumber(out.n) - 1 do
           assert.is_nil(index[value][objects.key(out.v[i])])
           index[value][objects.key(out.v[i])] = str(C.mw_object_rv(out.v[i]))
