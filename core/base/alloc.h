@@ -29,7 +29,8 @@ void mw_alloc_setup(void);
   X(TASK, "task")         \
   X(CALL, "call")         \
   X(SERIES, "series")     \
-  X(QUEUE, "work queue")
+  X(QUEUE, "work queue")  \
+  X(BUNDLE, "bundle")
 
 enum mw_live {
 #define X(name, text) MW_LIVE_##name,
