@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "script/heap.h"
 
 #ifndef MW_VERSION
 #define MW_VERSION "0.0.0"  // the build says which
@@ -16,6 +17,7 @@ enum { WORD_MAX = 32, NEAR_MAX = 3, ADDRESS_MAX = 64, PORT_DIGITS = 5, PORT_MAX 
 
 static const double seed_max = 9007199254740992;
 static const double grace_max = 86400;
+static const double memory_max = 1LL << 40;
 
 static const char usage[] =
     "Moonwatch runs Kubernetes controllers written in Lua.\n"
@@ -46,6 +48,7 @@ static const char usage_run[] =
     "  --shutdown-timeout S  seconds for work in flight to end when asked to stop; default: 10\n"
     "  --http1               never use HTTP/2\n"
     "  --jit                 compile Lua; a runaway loop can then not be stopped\n"
+    "  --memory-limit SIZE   of the script's Lua state, such as 128Mi; default: 64Mi, 0: no limit\n"
     "\n"
     "Exit status: 0 ended or stopped in order, 1 the script failed or something did not start,\n"
     "2 wrong arguments, 3 no usable kubeconfig, 4 the lease was lost, 5 stopped, but with work\n"
@@ -81,6 +84,8 @@ static const char usage_test[] =
     "\n"
     "  --log-level LEVEL     error (default), warn, info or debug\n"
     "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
+    "  --memory-limit SIZE   of each script's Lua state, such as 128Mi; default: 64Mi, 0: no "
+    "limit\n"
     "  -- OPTIONS            for busted, such as --filter=PATTERN or --output=TAP\n"
     "\n"
     "Exit status: 0 all specs passed, 1 some did not or something did not start, 2 wrong "
@@ -205,6 +210,18 @@ static int set_grace(struct mw_options *o, const char *value) {
   return 0;
 }
 
+static int set_memory_limit(struct mw_options *o, const char *value) {
+  static const char *const units[] = {"", "Ki", "Mi", "Gi", NULL};
+  size_t digits = strspn(value, "0123456789");
+  int unit = position(value + digits, units);
+  double bytes = unit < 0 ? -1 : strtod(value, NULL) * (double)(1ULL << (10 * unit));
+  if (digits == 0 || bytes < 0 || bytes > memory_max) {
+    return usage_error(o, "--memory-limit takes bytes, or a size such as 64Mi or 1Gi, not ", value);
+  }
+  o->host.memory_limit = (size_t)bytes;
+  return 0;
+}
+
 static int set_seed(struct mw_options *o, const char *value) {
   char *end;
   o->seed = strtod(value, &end);
@@ -290,6 +307,7 @@ static const struct known {
     {"--shutdown-timeout", RUN, CALL, 0, set_grace},
     {"--http1", RUN, FLAG, FIELD(host.http1_only), NULL},
     {"--jit", RUN, FLAG, FIELD(host.jit), NULL},
+    {"--memory-limit", RUN | TEST, CALL, 0, set_memory_limit},
     {"--apply", RUN | SANDBOX, CALL, 0, add_apply},
     {"--log-level", RUN | SANDBOX | TEST, CALL, 0, set_level},
     {"--log-format", RUN | SANDBOX | TEST, CALL, 0, set_format},
@@ -479,7 +497,7 @@ static int version(void) {
 void mw_options_read(struct mw_options *o, int argc, char **argv) {
   static const char *const words[] = {"run",     "sandbox", "test",      "check", "rbac", "help",
                                       "version", "--help",  "--version", "-h",    NULL};
-  *o = (struct mw_options){.level = MW_LOG_INFO};
+  *o = (struct mw_options){.level = MW_LOG_INFO, .host.memory_limit = MW_HEAP_DEFAULT};
   int word = argc >= 2 ? position(argv[1], words) : -1;
   if (argc < 2) {
     fputs(usage, stderr);

@@ -25,7 +25,9 @@ static int script_gc(lua_State *L) {
 
 // script(path): one that is not loaded yet; or nil and why not.
 static int test_script(lua_State *L) {
-  struct mw_generation_config config = {.path = luaL_checkstring(L, 1), .open = mw_bind_open};
+  struct mw_generation_config config = {.path = luaL_checkstring(L, 1),
+                                        .open = mw_bind_open,
+                                        .memory_limit = mw_host_config(host_of(L))->memory_limit};
   struct mw_err err;
   void **box = mw_bind_new_box(L, SCRIPT_TYPE, NULL);
   *box = mw_side_new(mw_host_sides(host_of(L)), &config, &err);

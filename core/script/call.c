@@ -5,6 +5,7 @@
 #include <lua.h>
 #include <string.h>
 
+#include "script/heap.h"
 #include "script/sched.h"
 #include "script/watchdog.h"
 
@@ -39,7 +40,10 @@ const char *mw_script_error_text(struct lua_State *L, int idx) {
   } else {
     lua_pushcfunction(L, to_text);
     lua_pushvalue(L, idx);
-    if (lua_pcall(L, 1, 1, 0) != 0) {
+    lua_State *before = mw_heap_enforce(mw_heap_of(L), L);
+    int rc = lua_pcall(L, 1, 1, 0);
+    mw_heap_enforce(mw_heap_of(L), before);
+    if (rc != 0) {
       lua_pop(L, 1);
       lua_pushfstring(L, "(an error value of type %s, whose __tostring failed)",
                       luaL_typename(L, idx));
@@ -73,13 +77,16 @@ int mw_script_call_as(struct lua_State *L, const char *as, int nargs, int nresul
   lua_pushcfunction(L, explain);
   lua_insert(L, base);
   mw_watchdog_enter(w, as != NULL ? as : "callback");
+  lua_State *enforced = mw_heap_enforce(mw_heap_of(L), L);
   int rc = lua_pcall(L, nargs, nresults, base);
+  mw_heap_enforce(mw_heap_of(L), enforced);
   mw_watchdog_leave(w);
   mw_sched_set_nesting(L, before);
   lua_remove(L, base);
   if (rc == 0) return 0;
   // Without a handler's run (out of memory) the value may be anything.
-  const char *text = lua_tostring(L, -1);
+  char sentence[MW_HEAP_SENTENCE];
+  const char *text = mw_heap_explain(mw_heap_of(L), lua_tostring(L, -1), sentence);
   int code = mw_err_set(err, MW_ESCRIPT, "%s", text != NULL ? text : "unknown error");
   lua_settop(L, base - 1);
   return code;

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "script/call.h"
 #include "script/env.h"
+#include "script/heap.h"
 #include "script/host.h"
 #include "script/ref.h"
 #include "script/sched.h"
@@ -124,11 +125,7 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   g->loading = true;
   list_init(&g->owned);
   list_init(&g->closing);
-  g->L = luaL_newstate();
-  if (g->L == NULL) {
-    fprintf(stderr, "moonwatch: out of memory\n");
-    abort();
-  }
+  g->L = mw_heap_open(config->module == NULL ? config->memory_limit : 0);
   register_as(g->L, g);
   if (config->module == NULL) {
     g->watchdog = mw_watchdog_new(
@@ -462,7 +459,7 @@ void mw_generation_free(struct mw_generation *g) {
   mw_free(g->on_end.refs);
   mw_sched_free(g->sched);
   mw_watchdog_free(g->watchdog);
-  lua_close(g->L);
+  mw_heap_close(g->L);
   mw_signal_unref(g->changed);
   mw_free(g->deferred);
   mw_free(g->path);

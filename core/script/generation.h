@@ -28,6 +28,7 @@ struct mw_generation_config {
   mw_state_open_cb open;  // the bindings; they are above this directory
   bool jit;               // off by default: compiled code cannot be interrupted
   bool metered;           // its time slices have metrics
+  size_t memory_limit;    // bytes of its state, 0: no limit; a module has none
   const char *agent;      // the User-Agent of its requests; NULL: what all have. Borrowed
   // The main task has failed after the load. NULL: mw_host_failed.
   void (*failed)(void *ctx, const char *report);

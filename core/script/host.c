@@ -224,6 +224,7 @@ static int load(struct mw_host *h) {
       .agent = h->config->agent,
       .open = h->config->open,
       .jit = h->config->jit,
+      .memory_limit = h->config->memory_limit,
       .metered = h->observe != NULL,
   };
   struct mw_err err;

@@ -29,6 +29,7 @@ struct mw_host_config {
   bool offline;    // no cluster is asked for: clients can be made, and nothing is sent
   const char *ns;  // -n: the namespace a factory uses when the script names none
   bool jit;
+  size_t memory_limit;  // of a generation; 0: none
   bool http1_only;
   const char *listen;  // where metrics and probes are served, ADDRESS:PORT; NULL: nowhere
   int stopped;         // the exit code after a signal; 0: MW_EXIT_OK

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "script/observe.h"
 
-#include <lua.h>
 #include <luajit.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,6 +11,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "script/generation.h"
+#include "script/heap.h"
 #include "script/sched.h"
 #include "server/metrics.h"
 #include "server/process_metrics.h"
@@ -22,6 +22,8 @@ static const double interval = 1;
 // Families without labels: from the script thread, then from the pool of connections.
 #define SERIES_MAP(X)                                                                              \
   X(MEMORY, "moonwatch_lua_memory_bytes", "Memory of the script's Lua state.", GAUGE)              \
+  X(LIMIT, "moonwatch_lua_memory_limit_bytes", "What it may grow to; 0: without a limit.", GAUGE)  \
+  X(HITS, "moonwatch_lua_memory_limit_hits_total", "Times that it reached its limit.", COUNTER)    \
   X(TASKS, "moonwatch_tasks", "Tasks of the script that have not ended.", GAUGE)                   \
   X(REQUESTS, "moonwatch_http_requests_total", "Requests to API servers that were begun.",         \
     COUNTER)                                                                                       \
@@ -127,14 +129,13 @@ void mw_observe_look(struct mw_observe *o) {
 }
 
 static void publish(struct mw_observe *o) {
-  double memory = 0, tasks = 0;
-  if (o->generation != NULL) {
-    struct lua_State *L = mw_generation_state(o->generation);
-    memory = lua_gc(L, LUA_GCCOUNT, 0) * 1024.0 + lua_gc(L, LUA_GCCOUNTB, 0);
-    tasks = mw_sched_task_count(mw_sched_of(L));
-  }
-  mw_series_set(o->series[MEMORY], memory);
-  mw_series_set(o->series[TASKS], tasks);
+  struct lua_State *L = o->generation != NULL ? mw_generation_state(o->generation) : NULL;
+  const struct mw_heap *heap = L != NULL ? mw_heap_of(L) : NULL;
+  mw_series_set(o->series[TASKS], L != NULL ? mw_sched_task_count(mw_sched_of(L)) : 0);
+  mw_series_set(o->series[MEMORY], heap != NULL ? (double)mw_heap_used(heap) : 0);
+  if (heap == NULL) return;
+  mw_series_set(o->series[LIMIT], (double)mw_heap_limit(heap));
+  mw_series_set(o->series[HITS], (double)mw_heap_hits(heap));
 }
 
 static void publish_informer(void *ctx, struct mw_informer *inf) {

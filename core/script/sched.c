@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "script/call.h"
+#include "script/heap.h"
 #include "script/ref.h"
 #include "script/task_internal.h"
 #include "script/watchdog.h"
@@ -40,6 +41,7 @@ struct mw_sched *mw_sched_new(struct mw_loop *loop, struct lua_State *L) {
   s->loop = loop;
   s->L = L;
   s->watchdog = mw_watchdog_of(L);
+  s->heap = mw_heap_of(L);
   mw_scope_open(s);
   register_as(L, s);
   return s;
@@ -148,8 +150,11 @@ static bool run(struct mw_task *t, int nargs) {
   t->state = MW_TASK_RUNNING;
   s->current = t;
   s->depth++;
+  if (s->depth == 1) mw_heap_rest(s->heap);
   mw_watchdog_enter(s->watchdog, t->name);
+  lua_State *enforced = mw_heap_enforce(s->heap, t->thread.co);
   int rc = lua_resume(t->thread.co, nargs);
+  mw_heap_enforce(s->heap, enforced);
   bool suspended = rc == LUA_YIELD && t->state == MW_TASK_WAITING;
   if (suspended) {
     lua_settop(t->thread.co, 0);  // the tag
@@ -215,11 +220,13 @@ struct mw_task *mw_task_start_in(struct mw_task *parent, char *origin, struct lu
                                  int nargs, const struct mw_task_options *options) {
   assert(nargs <= MW_TASK_ARGS_MAX);
   struct mw_sched *s = mw_sched_of(from);
+  lua_State *enforced = mw_heap_enforce(s->heap, NULL);
   struct mw_task *t = new_task(s, options, parent);
   t->origin = origin;
   mw_sample_begin(t, from, nargs);
   lua_checkstack(t->thread.co, nargs + 1);
   lua_xmove(from, t->thread.co, nargs + 1);
+  mw_heap_enforce(s->heap, enforced);
   if (!options->queued && s->depth < START_DEPTH_MAX) return run(t, nargs) ? t : NULL;
   t->state = MW_TASK_QUEUED;
   t->nargs = nargs;

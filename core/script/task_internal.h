@@ -7,6 +7,7 @@
 
 #include "script/sched.h"
 
+struct mw_heap;
 struct mw_watchdog;
 
 enum { MW_THREAD_POOL_MAX = 64, MW_TASK_NAME_ROOM = 64 };
@@ -76,6 +77,7 @@ struct mw_sched {
   struct mw_loop *loop;
   struct lua_State *L;
   struct mw_watchdog *watchdog;
+  struct mw_heap *heap;
   struct mw_task *tasks;
   struct mw_task *current;
   unsigned count;

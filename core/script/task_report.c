@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "script/call.h"
+#include "script/heap.h"
 #include "script/ref.h"
 #include "script/task_internal.h"
 #include "script/watchdog.h"
@@ -21,6 +22,16 @@ void mw_task_carry(struct mw_task *t, struct lua_State *L, const char *own_repor
   t->carried_report = mw_luaref_take(L);
 }
 
+// [text] -> [text]: Lua's message of an allocation that was refused has neither place nor reason.
+static void explain_memory(const struct mw_task *t, lua_State *L) {
+  char sentence[MW_HEAP_SENTENCE];
+  const char *text = lua_tostring(L, -1);
+  const char *better = mw_heap_explain(t->sched->heap, text, sentence);
+  if (better == text) return;
+  lua_pushstring(L, better);
+  lua_remove(L, -2);
+}
+
 // [error] -> [error, text]: of the task's own stack, and below it that of the child if there is
 // one.
 static void push_own(struct mw_task *t, lua_State *L) {
@@ -32,6 +43,7 @@ static void push_own(struct mw_task *t, lua_State *L) {
     mw_luaref_push(L, t->carried_report);
   } else {
     mw_script_error_text(L, -1);
+    explain_memory(t, L);
   }
   lua_Debug frame;
   if (lua_getstack(co, 0, &frame)) {  // none when it returned, and a child failed after that

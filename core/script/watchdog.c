@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "script/heap.h"
 
 enum { STACK_ROOM = 2048 };
 
@@ -30,24 +31,27 @@ static const uint64_t again_ns = 50000000;  // between two tries to stop a slice
 
 enum stage {
   STAGE_QUIET = 0,  // within warn_after
-  STAGE_WARNED,     // past it: the hook that takes the stack is set, or has run
-  STAGE_KILLED,     // past kill_after: the hook that raises is set
+  STAGE_WARNED,     // past it: the hook takes the stack, or has
+  STAGE_KILLED,     // past kill_after: the hook raises
 };
 
 struct mw_watchdog {
   lua_State *L;
+  struct mw_heap *heap;
   uint64_t warn_ns, kill_ns;
   bool warn_only;
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t wake;
-  atomic_bool fired;                 // the hook that raises has run in this slice
+  atomic_bool fired;                 // the hook has raised in this slice
   int depth;                         // script thread only
   uint64_t last_warning;             // script thread only
   struct mw_series *slices, *kills;  // NULL: not metered
   char stack[STACK_ROOM];            // script thread only: where the slice was at warn_after
   // Under the lock.
   bool active, asleep, stop, hooked;
+  bool taken;  // the stack, for the warning
+  bool full;   // mw_heap_check is wanted
   enum stage stage;
   uint64_t began;
   const char *what;
@@ -63,10 +67,12 @@ struct mw_watchdog *mw_watchdog_of(struct lua_State *L) {
   return w;
 }
 
-static void kill_hook(lua_State *L, lua_Debug *ar) {
-  (void)ar;
-  struct mw_watchdog *w = mw_watchdog_of(L);
-  if (w == NULL) return;
+static void unhook(struct mw_watchdog *w) {
+  if (w->hooked) lua_sethook(w->L, NULL, 0, 0);
+  w->hooked = false;
+}
+
+static void raise_budget(struct mw_watchdog *w, lua_State *L) {
   atomic_store_explicit(&w->fired, true, memory_order_relaxed);
   luaL_where(L, 0);
   lua_pushfstring(L, "cpu budget exceeded: %s ran for more than %f s without awaiting", w->what,
@@ -75,28 +81,42 @@ static void kill_hook(lua_State *L, lua_Debug *ar) {
   lua_error(L);
 }
 
-static void unhook(struct mw_watchdog *w) {
-  if (w->hooked) lua_sethook(w->L, NULL, 0, 0);
-  w->hooked = false;
+static void take_stack(struct mw_watchdog *w, lua_State *L) {
+  luaL_traceback(L, L, NULL, 0);
+  snprintf(w->stack, sizeof w->stack, "%s", lua_tostring(L, -1));
+  lua_pop(L, 1);
 }
 
-static void warn_hook(lua_State *L, lua_Debug *ar) {
+// The one hook there is: it looks what it was set for.
+static void on_hook(lua_State *L, lua_Debug *ar) {
   (void)ar;
   struct mw_watchdog *w = mw_watchdog_of(L);
   if (w == NULL) return;
   pthread_mutex_lock(&w->lock);
-  if (w->stage == STAGE_WARNED) unhook(w);
+  bool kill = w->stage == STAGE_KILLED, full = w->full;
+  bool warned = w->stage == STAGE_WARNED && !w->taken;
+  w->full = false;
+  if (warned) w->taken = true;
+  if (!kill) unhook(w);
   pthread_mutex_unlock(&w->lock);
-  luaL_traceback(L, L, NULL, 0);
-  const char *text = lua_tostring(L, -1);
-  snprintf(w->stack, sizeof w->stack, "%s", text);
-  lua_pop(L, 1);
+  if (kill) raise_budget(w, L);
+  if (warned) take_stack(w, L);
+  if (full) mw_heap_check(w->heap, L);
 }
 
-static void set_hook(struct mw_watchdog *w, lua_Hook hook) {
+static void set_hook(struct mw_watchdog *w) {
   if (w->warn_only) return;
   w->hooked = true;
-  lua_sethook(w->L, hook, LUA_MASKCOUNT | LUA_MASKLINE, 1);
+  lua_sethook(w->L, on_hook, LUA_MASKCOUNT | LUA_MASKLINE, 1);
+}
+
+// The memory is full, and the script's code runs.
+static void on_full(void *ctx) {
+  struct mw_watchdog *w = ctx;
+  pthread_mutex_lock(&w->lock);
+  w->full = true;
+  set_hook(w);
+  pthread_mutex_unlock(&w->lock);
 }
 
 static void wait_until(struct mw_watchdog *w, uint64_t when) {
@@ -110,16 +130,16 @@ static void look(struct mw_watchdog *w, uint64_t now) {
   uint64_t due = w->began + (w->stage == STAGE_QUIET ? w->warn_ns : w->kill_ns);
   if (w->stage == STAGE_KILLED) {
     // Setting a hook from here can be lost when the state changes its own mask in the same moment.
-    if (!atomic_load_explicit(&w->fired, memory_order_relaxed)) set_hook(w, kill_hook);
+    if (!atomic_load_explicit(&w->fired, memory_order_relaxed)) set_hook(w);
     wait_until(w, now + again_ns);
   } else if (now < due) {
     wait_until(w, due);
   } else if (w->stage == STAGE_QUIET) {
     w->stage = STAGE_WARNED;
-    set_hook(w, warn_hook);
+    set_hook(w);
   } else {
     w->stage = STAGE_KILLED;
-    set_hook(w, kill_hook);
+    set_hook(w);
   }
 }
 
@@ -199,6 +219,8 @@ struct mw_watchdog *mw_watchdog_new(struct lua_State *L, const struct mw_watchdo
     abort();
   }
   register_as(L, w);
+  w->heap = mw_heap_of(L);
+  if (w->heap != NULL && !w->warn_only) mw_heap_on_full(w->heap, on_full, w);
   return w;
 }
 
@@ -222,6 +244,7 @@ void mw_watchdog_enter(struct mw_watchdog *w, const char *what) {
   pthread_mutex_lock(&w->lock);
   w->active = true;
   w->stage = STAGE_QUIET;
+  w->taken = w->full = false;
   atomic_store_explicit(&w->fired, false, memory_order_relaxed);
   w->began = mw_clock_now();
   w->what = what;
