@@ -23,7 +23,8 @@ static const char usage[] =
     "Moonwatch runs Kubernetes controllers written in Lua.\n"
     "\n"
     "Usage:\n"
-    "  moonwatch run SCRIPT [options]   run a script until it ends\n"
+    "  moonwatch run SCRIPT... [options]\n"
+    "                                   run scripts, and reload them when their files change\n"
     "  moonwatch sandbox [options]      serve a Kubernetes API without a cluster\n"
     "  moonwatch test [SPEC...]         run the specs of scripts against a sandbox\n"
     "  moonwatch check SCRIPT...        say what scripts would do, or why they do not load\n"
@@ -32,9 +33,10 @@ static const char usage[] =
     "  moonwatch version                the version\n";
 
 static const char usage_run[] =
-    "Usage: moonwatch run SCRIPT [options]\n"
+    "Usage: moonwatch run SCRIPT... [options]\n"
     "\n"
-    "Runs a Lua script until it ends, fails, or gets SIGINT or SIGTERM.\n"
+    "Runs Lua scripts, files or directories with an init.lua, until they end, fail, or get SIGINT\n"
+    "or SIGTERM. When their files change they are reloaded, and all caches stay as they are.\n"
     "\n"
     "  --kubeconfig FILE     default: $KUBECONFIG, ~/.kube/config, then the pod's own account\n"
     "  --context NAME        default: the kubeconfig's current context\n"
@@ -43,6 +45,7 @@ static const char usage_run[] =
     "  --apply PATH          with --sandbox: a manifest, or a directory of them; may be repeated\n"
     "  --metrics-listen ADDRESS:PORT\n"
     "                        serve /metrics, /healthz and /readyz there; port 0 takes a free one\n"
+    "  --no-reload           leave files that change alone\n"
     "  --log-level LEVEL     error, warn, info (default) or debug\n"
     "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
     "  --shutdown-timeout S  seconds for work in flight to end when asked to stop; default: 10\n"
@@ -305,6 +308,7 @@ static const struct known {
     {"--sandbox", RUN, FLAG, FIELD(sandbox), NULL},
     {"--metrics-listen", RUN, NAME, FIELD(host.listen), NULL},
     {"--shutdown-timeout", RUN, CALL, 0, set_grace},
+    {"--no-reload", RUN, FLAG, FIELD(host.no_reload), NULL},
     {"--http1", RUN, FLAG, FIELD(host.http1_only), NULL},
     {"--jit", RUN, FLAG, FIELD(host.jit), NULL},
     {"--memory-limit", RUN | TEST, CALL, 0, set_memory_limit},
@@ -357,9 +361,7 @@ static int take_word(struct mw_options *o, const char *word) {
     if (o->apply_count > 0) return add_apply(o, word);
     return usage_error(o, "what is to be done with ", word);
   }
-  if (o->host.script != NULL) return usage_error(o, "one script at a time, not also ", word);
-  o->host.script = word;
-  return 0;
+  return add_word(o, word);
 }
 
 // One argument, perhaps with its value in the next; moves *i. 0, or the exit code.
@@ -434,12 +436,14 @@ static int check_listen(const struct mw_options *o) {
 }
 
 // What only the whole can tell. 0, or the exit code.
-static int check(const struct mw_options *o) {
+static int check(struct mw_options *o) {
   if (o->command == MW_COMMAND_SANDBOX) return check_listen(o);
-  if (o->command != MW_COMMAND_RUN) {
-    return o->word_count > 0 ? 0 : usage_error(o, "which scripts?", "");
+  if (o->word_count == 0) {
+    return usage_error(o, o->command == MW_COMMAND_RUN ? "which script?" : "which scripts?", "");
   }
-  if (o->host.script == NULL) return usage_error(o, "which script?", "");
+  o->host.scripts = o->words;
+  o->host.script_count = o->word_count;
+  if (o->command != MW_COMMAND_RUN) return 0;
   if (!o->sandbox && o->apply_count > 0) return usage_error(o, "--apply belongs to --sandbox", "");
   bool other = o->host.kubeconfig.path != NULL || o->host.kubeconfig.context != NULL;
   if (o->sandbox && other) {

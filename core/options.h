@@ -21,7 +21,7 @@ enum mw_command {
 struct mw_options {
   enum mw_command command;  // NONE: all is said, end with `code`
   int code;
-  struct mw_host_config host;  // script, kubeconfig, namespace, jit, http1
+  struct mw_host_config host;  // scripts, kubeconfig, namespace, jit, http1
   enum mw_log_level level;
   enum mw_log_format format;
   bool sandbox;  // run --sandbox
@@ -31,7 +31,7 @@ struct mw_options {
   const char *token;
   const char *output;  // of check and rbac
   const char *name;    // of rbac: of the role
-  // Of test: specs, then what is for busted; of check and rbac: scripts. Owned.
+  // Of test: specs, then what is for busted; of the others: scripts. Owned.
   const char **words;
   size_t word_count;
   const char **apply;  // apply_count paths; owned

@@ -3,6 +3,7 @@
 // are loaded and never committed.
 #include "bind/bind.h"
 #include "bind/util.h"
+#include "script/bundle.h"
 #include "script/call.h"
 #include "script/host.h"
 
@@ -27,10 +28,14 @@ static int fail(lua_State *L, const struct mw_err *err) {
 
 // script(path): one that is not loaded yet; or nil and why not.
 static int check_script(lua_State *L) {
-  struct mw_generation_config config = {.path = luaL_checkstring(L, 1), .open = mw_bind_open};
+  const char *path = luaL_checkstring(L, 1);
   struct mw_err err;
   void **box = mw_bind_new_box(L, SCRIPT_TYPE, NULL);
+  struct mw_bundle *bundle = mw_bundle_read(path, &err);
+  if (bundle == NULL) return fail(L, &err);
+  struct mw_generation_config config = {.bundle = bundle, .open = mw_bind_open};
   *box = mw_side_new(mw_host_sides(host_of(L)), &config, &err);
+  mw_bundle_unref(bundle);
   return *box != NULL ? 1 : fail(L, &err);
 }
 

@@ -300,6 +300,7 @@ static int informer_new(lua_State *L) {
   struct mw_informer *inf = mw_factory_get(mw_host_factory(host), &config, &err);
   if (inf == NULL) return mw_bind_raise(L, &err);
   mw_informer_on_change(inf, poke, host);
+  mw_generation_want(gen, inf);
   struct mw_handle *h = mw_xcalloc(1, sizeof *h);
   *h = (struct mw_handle){.gen = gen, .inf = inf, .resync = config.reflector.resync, .refs = 1};
   *box = h;

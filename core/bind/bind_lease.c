@@ -40,21 +40,30 @@ static void on_news(void *ctx, const char *holder) {
 
 static void listener_close(struct mw_owned *o) {
   struct listener *n = (struct listener *)o;
-  mw_leader_listen(mw_host_leader(mw_generation_host(n->gen)), NULL, NULL);
+  mw_leader_unlisten(mw_host_leader(mw_generation_host(n->gen)), n);
   mw_luaref_drop(mw_generation_state(n->gen), &n->notify);
   mw_generation_drop(n->gen, &n->owned);
   mw_free(n);
 }
 
+// Until commit the news are for the generation before.
+static void begin_to_listen(void *arg) {
+  struct listener *n = arg;
+  struct mw_leader *leader = mw_host_leader(mw_generation_host(n->gen));
+  if (mw_generation_is_stopping(n->gen)) return;
+  mw_leader_listen(leader, on_news, n);
+  mw_leader_start(leader);
+}
+
 // Takes the function on top.
-static void begin_to_listen(lua_State *L) {
+static void add_listener(lua_State *L) {
   struct listener *n = mw_xcalloc(1, sizeof *n);
   n->gen = mw_generation_of(L);
   n->notify = mw_luaref_take(L);
   n->owned.close = listener_close;
   n->owned.passive = true;
   mw_generation_own(n->gen, &n->owned);
-  mw_leader_listen(mw_host_leader(mw_generation_host(n->gen)), on_news, n);
+  mw_generation_defer(n->gen, begin_to_listen, n);
 }
 
 // The array of { key, value } pairs in options.labels; what it points to stays in there.
@@ -82,11 +91,6 @@ static const char *default_namespace(lua_State *L, const struct mw_endpoint *end
   return ns != NULL && ns[0] != '\0' ? ns : "default";
 }
 
-static void start(void *arg) {
-  struct mw_generation *g = arg;
-  if (!mw_generation_is_stopping(g)) mw_leader_start(mw_host_leader(mw_generation_host(g)));
-}
-
 static int lease_declare(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -112,13 +116,16 @@ static int lease_declare(lua_State *L) {
   struct mw_err err;
   struct mw_host *host = host_of(L);
   struct mw_fence *fence = mw_rest_pool_fence(mw_host_requests(host));
+  if (mw_generation_replaces(mw_generation_of(L)) && lease_of(L) == NULL) {
+    return mw_bind_misuse(L,
+                          "leader_election: what runs has none; one that is added needs a restart");
+  }
   int rc = mw_lease_config_check(&config, &err);
   if (rc == 0)
     rc = mw_leader_declare(mw_host_leader(host), mw_host_runtime(host), endpoint, &config, fence,
                            &err);
   if (rc < 0) return mw_bind_misuse(L, "leader_election: %s", err.message);
-  begin_to_listen(L);
-  mw_generation_defer(mw_generation_of(L), start, mw_generation_of(L));
+  add_listener(L);
   return 0;
 }
 

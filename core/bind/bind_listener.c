@@ -27,7 +27,12 @@ struct mw_registration {
   struct mw_predicate *predicate;
   struct mw_event_source *source;            // NULL: the functions below are called
   int on_add, on_update, on_delete, filter;  // registry references
+  struct mw_listener_config config;          // until it is attached
+  double resync;
+  bool replay;
   int refs;
+  bool joined;   // it came to be: on_closed will be called
+  bool removed;  // before it was attached
   bool closed;
   bool delivering;  // inside mw_task_start
   bool ended;       // the task that delivering started has ended
@@ -76,11 +81,20 @@ static void leave(struct mw_registration *r) {
   mw_bind_handle_unref(h);
 }
 
-// Removal does not close anything before the loop turns, so the list stays as it is meanwhile.
-void mw_bind_remove_handlers(struct mw_handle *h) {
-  for (struct mw_registration *r = h->handlers; r != NULL; r = r->next) {
+// What was queued for a handler whose generation retires is still its own.
+static void let_go(struct mw_registration *r) {
+  if (r->listener == NULL) {
+    r->removed = true;
+  } else if (mw_generation_is_retiring(r->gen)) {
+    mw_listener_drain(r->listener);
+  } else {
     mw_listener_remove(r->listener);
   }
+}
+
+// Removal does not close anything before the loop turns, so the list stays as it is meanwhile.
+void mw_bind_remove_handlers(struct mw_handle *h) {
+  for (struct mw_registration *r = h->handlers; r != NULL; r = r->next) let_go(r);
 }
 
 // The processor will not call us again.
@@ -94,8 +108,17 @@ static void on_closed(void *ctx) {
   registration_unref(r);
 }
 
-static void on_owner_close(struct mw_owned *o) {
-  mw_listener_remove(((struct mw_registration *)o)->listener);
+static void on_owner_close(struct mw_owned *o) { let_go((struct mw_registration *)o); }
+
+static void on_owner_abandon(struct mw_owned *o) {
+  struct mw_registration *r = (struct mw_registration *)o;
+  struct mw_listener_stats s;
+  mw_listener_stats(r->listener, &s);
+  if (s.pending > 0) {
+    mw_log(MW_LOG_WARN, "a handler of the revision before did not get all events in time",
+           MW_STR("handler", r->name), MW_INT("left", s.pending));
+  }
+  mw_listener_remove(r->listener);
 }
 
 // Whether this failure is told: the 1st, 2nd, 4th, 8th... of a handler, which may fail for every
@@ -132,8 +155,9 @@ static int run_handler(struct mw_registration *r, lua_State *L, int nargs, enum 
   r->key[key.n] = '\0';
   r->delivering = true;
   r->ended = false;
-  mw_task_start(mw_sched_of(L), L, nargs,
-                &(struct mw_task_options){.name = r->name, .end = on_task_end, .ctx = r});
+  mw_task_start(
+      mw_sched_of(L), L, nargs,
+      &(struct mw_task_options){.name = r->name, .finishes = true, .end = on_task_end, .ctx = r});
   r->delivering = false;
   return r->ended ? 0 : 1;
 }
@@ -227,10 +251,40 @@ static int registration_gc(lua_State *L) {
   void **box = luaL_checkudata(L, 1, MW_REGISTRATION_TYPE);
   struct mw_registration *r = *box;
   if (r == NULL) return 0;
-  if (r->listener == NULL) drop_functions(r);  // it never came to be
+  if (!r->joined) drop_functions(r);
   registration_unref(r);
   *box = NULL;
   return 0;
+}
+
+static int attach(struct mw_registration *r, struct mw_err *err) {
+  r->listener = mw_informer_add_listener(r->inf, &r->config, r->resync, r->replay, err);
+  return r->listener != NULL ? 0 : err->code;
+}
+
+// A handler that was added while loading is attached at commit: the informer may be running, for
+// the generation before, and what is delivered until then is that one's.
+static void attach_at_commit(void *arg) {
+  struct mw_registration *r = arg;
+  struct mw_err err;
+  if (r->removed || mw_generation_is_stopping(r->gen)) {
+    on_closed(r);
+  } else if (attach(r, &err) < 0) {
+    mw_log(MW_LOG_ERROR, "handler not added", MW_STR("handler", r->name),
+           MW_STR("error", err.message));
+    on_closed(r);
+  }
+}
+
+// It has come to be: the generation and the informer's handle know of it until it is closed.
+static void keep(struct mw_handle *h, struct mw_registration *r) {
+  r->refs++;
+  r->joined = true;
+  r->owned.close = on_owner_close;
+  r->owned.abandon = on_owner_abandon;
+  r->owned.passive = true;
+  mw_generation_own(r->gen, &r->owned);
+  join(h, r);
 }
 
 // add_listener{on_add=, on_update=, on_delete=, filter=, predicate=, resync=, replay=, name=}, or
@@ -257,30 +311,28 @@ int mw_bind_add_listener(lua_State *L) {
   }
   lua_pop(L, 1);
   snprintf(r->name, sizeof r->name, "%s", mw_bind_opt_string(L, 2, "name", "handler"));
-  double resync = mw_bind_opt_seconds(L, 2, "resync", h->resync);
-  bool replay = mw_bind_opt_bool(L, 2, "replay", true);
+  r->resync = mw_bind_opt_seconds(L, 2, "resync", h->resync);
+  r->replay = mw_bind_opt_bool(L, 2, "replay", true);
   r->on_add = take_function(L, "on_add");
   r->on_update = take_function(L, "on_update");
   r->on_delete = take_function(L, "on_delete");
   r->filter = take_function(L, "filter");
-  struct mw_listener_config config = {
+  r->config = (struct mw_listener_config){
       .bound = (size_t)mw_bind_opt_count(L, 2, "queue_bound", 0, 1, MW_BIND_QUEUE_MAX),
       .deliver = r->source != NULL ? deliver_to_queue : deliver,
       .filter = r->predicate != NULL || r->filter != MW_LUAREF_NONE ? passes : NULL,
       .closed = on_closed,
       .ctx = r};
-  memcpy(config.name, r->name, sizeof config.name);
+  memcpy(r->config.name, r->name, sizeof r->config.name);
   struct mw_err err;
-  r->refs = 2;
-  r->listener = mw_informer_add_listener(h->inf, &config, resync, replay, &err);
-  if (r->listener == NULL) {
-    r->refs = 1;
+  if (mw_generation_is_loading(r->gen)) {
+    keep(h, r);
+    mw_generation_defer(r->gen, attach_at_commit, r);
+  } else if (attach(r, &err) == 0) {
+    keep(h, r);
+  } else {
     return mw_bind_raise(L, &err);
   }
-  r->owned.close = on_owner_close;
-  r->owned.passive = true;
-  mw_generation_own(r->gen, &r->owned);
-  join(h, r);
   lua_pushvalue(L, 3);
   return 1;
 }
@@ -290,12 +342,15 @@ static struct mw_registration *check(lua_State *L) {
 }
 
 static int registration_remove(lua_State *L) {
-  mw_listener_remove(check(L)->listener);
+  struct mw_registration *r = check(L);
+  if (r->listener != NULL) mw_listener_remove(r->listener);
+  r->removed = true;
   return 0;
 }
 
 static int registration_has_synced(lua_State *L) {
-  lua_pushboolean(L, mw_listener_has_synced(check(L)->listener));
+  struct mw_registration *r = check(L);
+  lua_pushboolean(L, r->listener != NULL && mw_listener_has_synced(r->listener));
   return 1;
 }
 
@@ -306,8 +361,8 @@ static int registration_is_closed(lua_State *L) {
 
 static int registration_stats(lua_State *L) {
   struct mw_registration *r = check(L);
-  struct mw_listener_stats s;
-  mw_listener_stats(r->listener, &s);
+  struct mw_listener_stats s = {0};
+  if (r->listener != NULL) mw_listener_stats(r->listener, &s);
   lua_newtable(L);
   lua_pushnumber(L, (lua_Number)s.pending);
   lua_setfield(L, -2, "pending");

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "bind/bind.h"
 #include "bind/util.h"
 #include "queue/queues.h"
@@ -121,7 +122,7 @@ static int queue_add(lua_State *L) {
   struct mw_workqueue_add how = {.after = luaL_optnumber(L, 3, 0),
                                  .rate_limited = lua_toboolean(L, 4),
                                  .priority = (int)luaL_optinteger(L, 5, 0)};
-  if (h->closed) return 0;
+  if (h->closed && !mw_generation_is_retiring(h->gen)) return 0;
   if (!lua_isnoneornil(L, 6)) how.reasons = mw_workqueue_reason(h->q, mw_bind_slice(L, 6));
   if (mw_workqueue_add(h->q, key, &how) < 0) {
     struct mw_err err;
@@ -134,6 +135,11 @@ static int queue_add(lua_State *L) {
 static int queue_forget(lua_State *L) {
   struct handle *h = check(L);
   mw_workqueue_forget(h->q, mw_bind_slice(L, 2));
+  return 0;
+}
+
+static int queue_forgive(lua_State *L) {
+  mw_workqueue_forgive(check(L)->q);
   return 0;
 }
 
@@ -190,6 +196,7 @@ static void on_item(struct mw_workqueue_waiter *w, const struct mw_workqueue_ite
   struct mw_task *t = g->task;
   g->handle->turn = mw_clock_now();
   int results = push_item(mw_task_stack(t), g->handle, item);
+  if (item != NULL) mw_task_finishes(t);
   getter_free(g);
   mw_task_wake(t, results);
 }
@@ -202,6 +209,7 @@ static int queue_get(lua_State *L) {
   struct mw_workqueue_item item;
   if (mw_clock_now() - h->turn < TURN_NS && !mw_workqueue_has_waiters(h->q) &&
       mw_workqueue_take(h->user, &item)) {
+    mw_task_finishes(t);
     return push_item(L, h, &item);
   }
   struct getter *g = mw_xcalloc(1, sizeof *g);
@@ -212,9 +220,20 @@ static int queue_get(lua_State *L) {
   return mw_task_await(L, t, getter_free, g);
 }
 
+// What was done by code that has been replaced is done once more by the new one.
+static void hand_on(struct handle *h, struct mw_slice key) {
+  static const char why[] = "reload";
+  struct mw_workqueue_add how = {.reasons =
+                                     mw_workqueue_reason(h->q, mw_slice(why, sizeof why - 1))};
+  if (mw_workqueue_holds(h->user, key) && mw_workqueue_add(h->q, key, &how) < 0) {
+    mw_log(MW_LOG_ERROR, "a key is not run again: the work queue is full", MW_SLC("key", key));
+  }
+}
+
 // Whether the key was being processed.
 static int queue_done(lua_State *L) {
   struct handle *h = check(L);
+  if (mw_generation_is_retiring(h->gen)) hand_on(h, mw_bind_slice(L, 2));
   lua_pushboolean(L, mw_workqueue_done(h->user, mw_bind_slice(L, 2)) == 0);
   return 1;
 }
@@ -264,6 +283,7 @@ void mw_bind_queue(struct lua_State *L) {
       {"limit", queue_limit},
       {"add", queue_add},
       {"forget", queue_forget},
+      {"forgive", queue_forgive},
       {"num_requeues", queue_num_requeues},
       {"len", queue_len},
       {"get", queue_get},

@@ -123,6 +123,12 @@ static int task_is_loading(lua_State *L) {
   return 1;
 }
 
+// Whether this script takes the place of another revision of it.
+static int task_replaces(lua_State *L) {
+  lua_pushboolean(L, mw_generation_replaces(mw_generation_of(L)));
+  return 1;
+}
+
 // Whether there is nothing left to run: the reason to stop, for on_stop functions.
 static int task_is_idle(lua_State *L) {
   struct mw_generation *g = mw_generation_of(L);
@@ -222,6 +228,7 @@ void mw_bind_task(struct lua_State *L) {
                                        {"park", task_park},
                                        {"defer", task_defer},
                                        {"is_loading", task_is_loading},
+                                       {"replaces", task_replaces},
                                        {"is_idle", task_is_idle},
                                        {"shutdown", task_shutdown},
                                        {"fail", task_fail},

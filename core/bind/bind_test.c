@@ -5,6 +5,7 @@
 
 #include "bind/bind.h"
 #include "bind/util.h"
+#include "script/bundle.h"
 #include "script/host.h"
 
 #define SCRIPT_TYPE "kube.test.script"
@@ -25,12 +26,17 @@ static int script_gc(lua_State *L) {
 
 // script(path): one that is not loaded yet; or nil and why not.
 static int test_script(lua_State *L) {
-  struct mw_generation_config config = {.path = luaL_checkstring(L, 1),
-                                        .open = mw_bind_open,
-                                        .memory_limit = mw_host_config(host_of(L))->memory_limit};
+  const char *path = luaL_checkstring(L, 1);
   struct mw_err err;
   void **box = mw_bind_new_box(L, SCRIPT_TYPE, NULL);
-  *box = mw_side_new(mw_host_sides(host_of(L)), &config, &err);
+  struct mw_bundle *bundle = mw_bundle_read(path, &err);
+  if (bundle != NULL) {
+    struct mw_generation_config config = {.bundle = bundle,
+                                          .open = mw_bind_open,
+                                          .memory_limit = mw_host_config(host_of(L))->memory_limit};
+    *box = mw_side_new(mw_host_sides(host_of(L)), &config, &err);
+    mw_bundle_unref(bundle);
+  }
   if (*box != NULL) return 1;
   lua_pushnil(L);
   lua_pushstring(L, err.message);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "bind/bind_queue.h"
 #include "bind/objtable.h"
 #include "bind/predicate_arg.h"
@@ -32,6 +33,7 @@ struct mw_event_source {
   char kind[NAME_ROOM], group[NAME_ROOM];
   bool controller_only, cluster_scoped;
   int low_priority;
+  double spread;  // initial ones become ready over so many seconds
   uint64_t reasons[REASONS];
   struct mw_err failure;  // of a function, while an event is delivered; code 0: none
 };
@@ -190,6 +192,7 @@ void mw_event_source_read(struct mw_event_source *s, struct lua_State *L, int id
   lua_pop(L, 1);
   read_reasons(s, mw_bind_opt_string(L, idx, "resource", ""));
   s->low_priority = (int)mw_bind_opt_number(L, idx, "low_priority", 0, -1000, 1000);
+  s->spread = mw_bind_opt_seconds(L, idx, "spread", 0);
   read_map(s, L, idx);
   lua_getfield(L, idx, "predicate");
   if (!lua_isnil(L, -1)) read_test(s, L, NULL, 0);
@@ -201,12 +204,14 @@ void mw_event_source_read(struct mw_event_source *s, struct lua_State *L, int id
 struct delivery {
   struct mw_event_source *source;
   const struct mw_object *object;  // whose owners are looked at
+  double spread;
   struct mw_workqueue_add how;
   struct mw_err *err;
 };
 
 static int add(struct delivery *d, struct mw_slice key) {
   if (key.n == 0) return mw_err_set(d->err, MW_ESCRIPT, "map returned an empty key");
+  if (d->spread > 0) d->how.after = d->spread * mw_hash(key) / UINT32_MAX;
   int rc = mw_workqueue_add(d->source->queue, key, &d->how);
   if (rc == MW_ELIMIT) mw_err_set(d->err, rc, "the key is too long, or the work queue is full");
   return rc;
@@ -304,6 +309,7 @@ static int add_event(struct mw_event_source *s, struct lua_State *L,
   bool low = reason == ON_INITIAL || reason == ON_RESYNC;
   struct delivery d = {
       .source = s,
+      .spread = reason == ON_INITIAL ? s->spread : 0,
       .how = {.priority = low ? s->low_priority : 0, .reasons = s->reasons[reason]},
       .err = err};
   int rc = add_keys(&d, L, n->object);

@@ -8,7 +8,8 @@
 //     predicate = { "all" | "any" | "negate", ... } | { "generation" | "labels" | "annotations" |
 //     "version" }
 //               | { "match", parts } | { "call", function(object, old, event) },
-//     low_priority = -100 }        of initial adds, and of updates that changed nothing
+//     low_priority = -100,         of initial adds, and of updates that changed nothing
+//     spread = 10 }                seconds over which initial adds become ready
 //
 // Of an update, map and owners see the old and the new object: whoever lost it hears of it, too. A
 // deletion that was missed queues its key like any other.

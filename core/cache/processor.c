@@ -30,6 +30,7 @@ struct mw_listener {
   struct mw_notify_entry running;  // being delivered; its objects only until deliver returns
   uint64_t running_since;
   bool busy;
+  bool draining;  // nothing new
   bool removed;
   bool synced;      // latched and told
   bool syncing;     // S-INF-23
@@ -119,6 +120,12 @@ void mw_listener_remove(struct mw_listener *l) {
   post_pump(l->processor);
 }
 
+void mw_listener_drain(struct mw_listener *l) {
+  if (l->removed) return;
+  l->draining = true;
+  post_pump(l->processor);
+}
+
 bool mw_listener_has_synced(const struct mw_listener *l) {
   if (l->synced || l->removed) return l->synced;
   return l->processor->synced && l->queue.initial == 0 && !(l->busy && l->running.counted);
@@ -154,7 +161,7 @@ void mw_processor_each(const struct mw_processor *p, mw_listener_stats_cb cb, vo
 // Distribution.
 
 static void push(struct mw_listener *l, const struct mw_notification *n) {
-  if (l->removed) return;
+  if (l->removed || l->draining) return;
   mw_notify_queue_push(&l->queue, n);
   post_pump(l->processor);
 }
@@ -290,6 +297,7 @@ static void latch_synced(struct mw_processor *p) {
 static void close_removed(struct mw_processor *p) {
   for (size_t i = 0; i < p->count;) {
     struct mw_listener *l = p->listeners[i];
+    if (l->draining && l->queue.count == 0) l->removed = true;
     if (!l->removed || l->busy) {
       i++;
       continue;

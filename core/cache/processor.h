@@ -62,6 +62,8 @@ void mw_listener_unref(struct mw_listener *l);  // NULL is fine
 // No new notifications; queued ones are dropped; a running one finishes, then `closed` is called
 // (from the loop, never inside this call). Idempotent.
 void mw_listener_remove(struct mw_listener *l);
+// The same, but queued ones are still delivered. May be followed by mw_listener_remove.
+void mw_listener_drain(struct mw_listener *l);
 void mw_listener_finished(struct mw_listener *l);
 
 // Queues a synthetic add for a late listener.

@@ -121,6 +121,12 @@ struct mw_key_node *mw_key_table_pop(struct mw_key_table *t) {
   return n;
 }
 
+void mw_key_table_each(const struct mw_key_table *t, void (*cb)(void *ctx, struct mw_key_node *n),
+                       void *ctx) {
+  for (size_t i = 0; i < t->buckets; i++)
+    for (struct mw_key_node *n = *bucket_at(t, i); n != NULL; n = n->next) cb(ctx, n);
+}
+
 size_t mw_key_table_memory(const struct mw_key_table *t) {
   return t->segment_cap * sizeof *t->segments +
          t->segment_count * SEGMENT * sizeof(struct mw_key_node *);

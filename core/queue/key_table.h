@@ -41,6 +41,9 @@ void mw_key_table_add(struct mw_key_table *t, struct mw_key_node *n);
 void mw_key_table_del(struct mw_key_table *t, struct mw_key_node *n);
 // Takes any entry out and returns it; NULL when there is none.
 struct mw_key_node *mw_key_table_pop(struct mw_key_table *t);
+// Calls cb with each entry; it must not add any or take any out.
+void mw_key_table_each(const struct mw_key_table *t, void (*cb)(void *ctx, struct mw_key_node *n),
+                       void *ctx);
 // Bytes that the table itself uses.
 size_t mw_key_table_memory(const struct mw_key_table *t);
 struct mw_slice mw_key_table_key(const struct mw_key_table *t, const struct mw_key_node *n);

@@ -437,6 +437,40 @@ void mw_workqueue_forget(struct mw_workqueue *q, struct mw_slice key) {
   entry_drop(q, e);
 }
 
+// Entries that are there for their failures alone are chained, to be dropped behind the walk.
+struct forgiving {
+  struct mw_workqueue *q;
+  struct entry *idle;
+  uint64_t now;
+};
+
+static void forgive(void *ctx, struct mw_key_node *n) {
+  struct forgiving *f = ctx;
+  struct mw_workqueue *q = f->q;
+  struct entry *e = entry_of(n);
+  if (e->failures == 0) return;
+  e->failures = 0;
+  q->failing--;
+  if (e->state == WAITING) {
+    mw_delay_queue_del(&q->delays, &e->delay);
+    make_ready(q, e, f->now);
+  } else if (e->state == IDLE && e->user == NULL) {
+    e->next = f->idle;
+    f->idle = e;
+  }
+}
+
+void mw_workqueue_forgive(struct mw_workqueue *q) {
+  struct forgiving f = {.q = q, .now = q->clock()};
+  mw_key_table_each(&q->keys, forgive, &f);
+  while (f.idle != NULL) {
+    struct entry *e = f.idle;
+    f.idle = e->next;
+    e->next = NULL;
+    entry_drop(q, e);
+  }
+}
+
 unsigned mw_workqueue_requeues(const struct mw_workqueue *q, struct mw_slice key) {
   struct entry *e = find(q, key);
   return e != NULL ? e->failures : 0;
@@ -542,6 +576,11 @@ static void release(struct mw_workqueue *q, struct entry *e) {
   q->started_sum -= e->started;
   if (q->held == 0) set_gauges(q, now);
   if (e->state == READY) line_up(q, e);
+}
+
+bool mw_workqueue_holds(const struct mw_workqueue_user *u, struct mw_slice key) {
+  struct entry *e = find(u->q, key);
+  return e != NULL && e->user == u;
 }
 
 int mw_workqueue_done(struct mw_workqueue_user *u, struct mw_slice key) {

@@ -18,7 +18,8 @@
 // - After mw_workqueue_shut_down adds are ignored and delayed keys are dropped; what is ready is
 //   still handed out. Drained is: nothing ready and nothing handed out (S-WQ-08's trap decided).
 //
-// Every operation costs O(1), or O(log n) where a key is delayed; none ever walks over the keys.
+// Every operation costs O(1), or O(log n) where a key is delayed; none walks over the
+// keys, except mw_workqueue_forgive.
 #pragma once
 
 #include <stdbool.h>
@@ -75,6 +76,9 @@ const char *mw_workqueue_reason_text(const struct mw_workqueue *q, unsigned i);
 
 // Forgets the key's failures. It may stay queued, and a hand-out still needs its done.
 void mw_workqueue_forget(struct mw_workqueue *q, struct mw_slice key);
+// Forgets the failures of all keys, and makes those ready that wait because of one: whatever failed
+// them has been replaced. Walks over all keys.
+void mw_workqueue_forgive(struct mw_workqueue *q);
 // How often the key was added rate limited since it was forgotten.
 unsigned mw_workqueue_requeues(const struct mw_workqueue *q, struct mw_slice key);
 // Keys that could be handed out now.
@@ -117,6 +121,7 @@ void mw_workqueue_wait(struct mw_workqueue_user *u, struct mw_workqueue_waiter *
 void mw_workqueue_unwait(struct mw_workqueue_waiter *w);
 bool mw_workqueue_has_waiters(const struct mw_workqueue *q);
 
+bool mw_workqueue_holds(const struct mw_workqueue_user *u, struct mw_slice key);
 // The work on a key is over. MW_ESTATE when the user does not hold it.
 int mw_workqueue_done(struct mw_workqueue_user *u, struct mw_slice key)
     __attribute__((warn_unused_result));

@@ -40,6 +40,23 @@ void mw_task_abandon(struct mw_task *t) {
   mw_task_finish(t);
 }
 
+static void begin_to_drain(struct mw_task *t) {
+  if (t->drains) return;
+  t->drains = true;
+  mw_drain_count(t, 1);
+}
+
+void mw_sched_finish(struct mw_sched *s) {
+  s->finishing = true;
+  for (struct mw_task *t = s->tasks; t != NULL; t = t->next)
+    if (t->finishes) begin_to_drain(t);
+}
+
+void mw_task_finishes(struct mw_task *t) {
+  t->finishes = true;
+  if (t->sched->finishing) begin_to_drain(t);
+}
+
 void mw_sched_cancel_all(struct mw_sched *s) {
   for (struct mw_task *t = s->tasks; t != NULL; t = t->next) mw_task_cancel(t);
 }

@@ -6,6 +6,7 @@
 #include <lualib.h>
 #include <string.h>
 
+#include "script/bundle.h"
 #include "script/embedded.h"
 #include "script/sched.h"
 
@@ -64,7 +65,23 @@ int mw_env_load(struct lua_State *L, const char *module) {
   return LUA_ERRRUN;
 }
 
-void mw_env_restrict(struct lua_State *L, const char *path) {
+int mw_env_load_file(struct lua_State *L, const struct mw_bundle_file *f) {
+  lua_pushfstring(L, "@%s", f->path);
+  int rc = luaL_loadbufferx(L, f->text, f->size, lua_tostring(L, -1), "t");
+  lua_remove(L, -2);
+  return rc;
+}
+
+// find(name): the chunk of a module of the bundle; nil when it has none; raises its syntax error.
+static int find_module(lua_State *L) {
+  const struct mw_bundle *bundle = lua_touserdata(L, lua_upvalueindex(1));
+  const struct mw_bundle_file *f = mw_bundle_find(bundle, luaL_checkstring(L, 1));
+  if (f == NULL) return 0;
+  if (mw_env_load_file(L, f) != 0) lua_error(L);
+  return 1;
+}
+
+void mw_env_restrict(struct lua_State *L, const struct mw_bundle *bundle) {
   static const luaL_Reg functions[] = {{"nest", nest},
                                        {"unnest", unnest},
                                        {"owns_stack", owns_stack},
@@ -79,7 +96,10 @@ void mw_env_restrict(struct lua_State *L, const char *path) {
   }
   lua_pushlightuserdata(L, mw_sched_tag());
   lua_setfield(L, -2, "tag");
-  lua_pushstring(L, path);
-  lua_setfield(L, -2, "path");
+  lua_pushlightuserdata(L, (void *)bundle);
+  lua_pushcclosure(L, find_module, 1);
+  lua_setfield(L, -2, "find");
+  lua_pushstring(L, mw_bundle_origin(bundle));
+  lua_setfield(L, -2, "origin");
   lua_call(L, 1, 0);
 }

@@ -16,6 +16,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "cache/informer.h"
+#include "script/bundle.h"
 #include "script/call.h"
 #include "script/env.h"
 #include "script/heap.h"
@@ -46,8 +48,9 @@ struct mw_generation {
   struct mw_watchdog *watchdog;
   struct mw_sched *sched;
   struct mw_signal *changed;
-  char *path;
-  struct mw_generation_config config;  // path: the one above
+  struct mw_generation_config config;
+  struct mw_informer **wanted;  // +1 each
+  size_t wanted_count, wanted_cap;
   bool loading;
   struct mw_task *parked;     // the main task, waiting for commit
   struct mw_err *load_error;  // while loading: where the main task's failure goes
@@ -57,7 +60,7 @@ struct mw_generation {
   struct mw_owned owned;    // head of a circular list
   struct mw_owned closing;  // likewise: close was called
   size_t active;            // owned and not passive, in either list
-  bool stopping, finish_posted;
+  bool stopping, retiring, finish_posted;
   struct mw_timer *linger;  // running: tasks may still end by themselves
   struct mw_timer *grace;   // running: those that drain may
   double grace_seconds, patience_seconds;
@@ -104,7 +107,7 @@ static int open_state(lua_State *L) {
   if (!g->config.jit) luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
   g->config.open(L);
   lua_settop(L, 0);
-  if (g->config.module == NULL) mw_env_restrict(L, g->path);
+  if (g->config.module == NULL) mw_env_restrict(L, g->config.bundle);
   return 0;
 }
 
@@ -121,7 +124,7 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   g->host = host;
   g->loop = mw_host_loop(host);
   g->config = *config;
-  if (config->path != NULL) g->config.path = g->path = mw_xstrdup(config->path);
+  if (config->bundle != NULL) mw_bundle_ref(config->bundle);
   g->loading = true;
   list_init(&g->owned);
   list_init(&g->closing);
@@ -163,7 +166,7 @@ static void main_ended(void *ctx, struct lua_State *L, const struct mw_task_fail
 
 static int load_entry(struct mw_generation *g) {
   if (g->config.module != NULL) return mw_env_load(g->L, g->config.module);
-  return luaL_loadfilex(g->L, g->path, "t");
+  return mw_env_load_file(g->L, mw_bundle_entry(g->config.bundle));
 }
 
 int mw_generation_load(struct mw_generation *g, struct mw_err *err) {
@@ -279,6 +282,24 @@ void mw_generation_drop(struct mw_generation *g, struct mw_owned *o) {
   mw_host_poke(g->host);
 }
 
+void mw_generation_want(struct mw_generation *g, struct mw_informer *inf) {
+  if (g->wanted_count == g->wanted_cap) {
+    g->wanted_cap = g->wanted_cap > 0 ? g->wanted_cap * 2 : 8;
+    g->wanted = mw_xrealloc(g->wanted, g->wanted_cap * sizeof *g->wanted);
+  }
+  g->wanted[g->wanted_count++] = mw_informer_ref(inf);
+}
+
+void mw_generation_each_wanted(struct mw_generation *g,
+                               void (*cb)(void *ctx, struct mw_informer *inf), void *ctx) {
+  for (size_t i = 0; i < g->wanted_count; i++) cb(ctx, g->wanted[i]);
+}
+
+static void drop_wanted(struct mw_generation *g) {
+  for (size_t i = 0; i < g->wanted_count; i++) mw_informer_unref(g->wanted[i]);
+  mw_free(g->wanted);
+}
+
 bool mw_generation_is_busy(const struct mw_generation *g) {
   return g->active > 0 || mw_sched_task_count(g->sched) > 0;
 }
@@ -294,7 +315,8 @@ static bool call_next(struct mw_generation *g, struct functions *f, size_t i, in
   struct mw_err err;
   mw_luaref_push(g->L, f->refs[i]);
   mw_luaref_drop(g->L, &f->refs[i]);
-  if (mw_script_call_as(g->L, "a function for the end of the script", 0, nresults, &err) == 0)
+  lua_pushboolean(g->L, g->retiring);
+  if (mw_script_call_as(g->L, "a function for the end of the script", 1, nresults, &err) == 0)
     return true;
   mw_log(MW_LOG_ERROR, "a function for the end of the script failed", MW_STR("error", err.message));
   return false;
@@ -306,6 +328,7 @@ static void run_on_stop(struct mw_generation *g) {
 }
 
 static void run_on_end(struct mw_generation *g) {
+  if (g->retiring) return;
   for (size_t i = 0; i < g->on_end.count; i++) {
     if (!call_next(g, &g->on_end, i, 1)) continue;
     const char *left = lua_tostring(g->L, -1);
@@ -360,6 +383,9 @@ static void lose_patience(struct mw_generation *g) {
   g->patience = mw_timer_start(g->loop, g->patience_seconds, on_patience_over, g);
 }
 
+// What a generation that retires has begun may end in its time.
+static bool may_wait(const struct mw_generation *g) { return g->retiring && g->grace != NULL; }
+
 static void finish(void *arg) {
   struct mw_generation *g = arg;
   g->finish_posted = false;
@@ -367,12 +393,12 @@ static void finish(void *arg) {
   close_owned(g);
   if (mw_sched_task_count(g->sched) > 0) {
     if (g->linger != NULL) return;  // on_idle or the end of the timer calls again
-    if (mw_sched_drain(g->sched, on_drained, g) == 0) lose_patience(g);
+    if (mw_sched_drain(g->sched, on_drained, g) == 0 && !may_wait(g)) lose_patience(g);
   } else if (!mw_sched_is_quiet(g->sched)) {
     post_finish(g);
   } else if (mw_generation_has_ended(g)) {
     end_stop(g);
-  } else {
+  } else if (!may_wait(g)) {
     lose_patience(g);
   }
 }
@@ -389,9 +415,19 @@ static void on_linger_over(void *arg) {
   post_finish(g);
 }
 
+// close was called for all of these long ago; what is abandoned may leave the list at once.
+static void abandon_closing(struct mw_generation *g) {
+  struct mw_owned *next;
+  for (struct mw_owned *o = g->closing.next; o != &g->closing; o = next) {
+    next = o->next;
+    if (o->abandon != NULL) o->abandon(o);
+  }
+}
+
 static void on_grace_over(void *arg) {
   struct mw_generation *g = arg;
   g->grace = NULL;
+  if (g->retiring) abandon_closing(g);
   char names[NAMES_ROOM];
   mw_sched_draining(g->sched, names, sizeof names);
   if (names[0] != '\0') {
@@ -444,6 +480,21 @@ void mw_generation_stop(struct mw_generation *g, double grace, double patience, 
   post_finish(g);
 }
 
+void mw_generation_retire(struct mw_generation *g, double grace, double patience, mw_loop_cb done,
+                          void *ctx) {
+  g->retiring = true;
+  mw_sched_finish(g->sched);
+  mw_generation_stop(g, grace, patience, done, ctx);
+}
+
+bool mw_generation_is_retiring(const struct mw_generation *g) { return g->retiring; }
+
+void mw_generation_hurry(struct mw_generation *g, double grace) {
+  if (g->grace == NULL || g->done == NULL) return;
+  mw_timer_cancel(&g->grace);
+  g->grace = mw_timer_start(g->loop, grace, on_grace_over, g);
+}
+
 bool mw_generation_is_drained(const struct mw_generation *g) { return !g->undone; }
 
 bool mw_generation_has_ended(const struct mw_generation *g) {
@@ -462,7 +513,8 @@ void mw_generation_free(struct mw_generation *g) {
   mw_heap_close(g->L);
   mw_signal_unref(g->changed);
   mw_free(g->deferred);
-  mw_free(g->path);
+  drop_wanted(g);
+  if (g->config.bundle != NULL) mw_bundle_unref(g->config.bundle);
   mw_free(g);
 }
 
@@ -483,5 +535,11 @@ struct mw_host *mw_generation_host(struct mw_generation *g) {
 }
 
 const char *mw_generation_agent(const struct mw_generation *g) { return g->config.agent; }
+
+bool mw_generation_replaces(const struct mw_generation *g) { return g->config.replaces; }
+
+const struct mw_bundle *mw_generation_bundle(const struct mw_generation *g) {
+  return g->config.bundle;
+}
 
 bool mw_generation_is_module(const struct mw_generation *g) { return g->config.module != NULL; }

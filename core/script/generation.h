@@ -13,34 +13,37 @@
 #include "transport/loop.h"
 
 struct lua_State;
+struct mw_bundle;
 struct mw_generation;
 struct mw_host;
+struct mw_informer;
 struct mw_signal;
 
 // Puts what scripts get (kube._core and the embedded modules) into a new state. May raise.
 typedef void (*mw_state_open_cb)(struct lua_State *L);
 
 struct mw_generation_config {
-  const char *path;  // the entry file
+  struct mw_bundle *bundle;  // its files; takes its own reference
   // Or an embedded module as the entry: a part of Moonwatch, with all of Lua, without a watchdog,
-  // and before no fence. Then path is not used.
+  // and before no fence. Then there is no bundle.
   const char *module;
   mw_state_open_cb open;  // the bindings; they are above this directory
   bool jit;               // off by default: compiled code cannot be interrupted
   bool metered;           // its time slices have metrics
   size_t memory_limit;    // bytes of its state, 0: no limit; a module has none
+  bool replaces;          // it is to take the place of one that runs
   const char *agent;      // the User-Agent of its requests; NULL: what all have. Borrowed
   // The main task has failed after the load. NULL: mw_host_failed.
   void (*failed)(void *ctx, const char *report);
   void *failed_ctx;
 };
 
-// A fresh state with the libraries a script may use, `kube` and nothing else. The script's own
-// directory is where `require` looks for further files.
+// A fresh state with the libraries a script may use, `kube` and nothing else. `require` finds the
+// files of the bundle.
 struct mw_generation *mw_generation_new(struct mw_host *host,
                                         const struct mw_generation_config *config,
                                         struct mw_err *err);
-// Reads, compiles and runs the entry file up to its first await or its end. The error names file
+// Compiles and runs the entry file up to its first await or its end. The error names file
 // and line.
 int mw_generation_load(struct mw_generation *g, struct mw_err *err);
 void mw_generation_commit(struct mw_generation *g);
@@ -62,11 +65,19 @@ struct mw_owned {
   struct mw_owned *prev, *next;
   void (*close)(struct mw_owned *o);
   bool passive;  // does not keep the generation running by itself
+  // May be NULL. Called for what was closed and is still there when the grace period of a
+  // generation that retires is over.
+  void (*abandon)(struct mw_owned *o);
 };
 void mw_generation_own(struct mw_generation *g, struct mw_owned *o);
 void mw_generation_drop(struct mw_generation *g, struct mw_owned *o);
 // Whether anything owned keeps it running (informers started, tasks alive).
 bool mw_generation_is_busy(const struct mw_generation *g);
+
+// Notes an informer that it asked for, +0.
+void mw_generation_want(struct mw_generation *g, struct mw_informer *inf);
+void mw_generation_each_wanted(struct mw_generation *g,
+                               void (*cb)(void *ctx, struct mw_informer *inf), void *ctx);
 
 // Fails as its main task would.
 void mw_generation_fail(struct mw_generation *g, const char *report);
@@ -77,11 +88,12 @@ void mw_generation_changed(struct mw_generation *g);
 struct mw_signal *mw_generation_signal(struct mw_generation *g);
 
 // Pops the function on top of L: it is called, protected and unable to await, when the generation
-// begins to stop.
+// begins to stop; with true when it retires.
 void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L);
 
 // Pops the function on top of L: it is called, protected and unable to await, when the generation
-// has stopped and all tasks have ended. Text that it returns says what was left undone.
+// has stopped and all tasks have ended. Text that it returns says what was left undone. Not when it
+// retires: what it left is the next one's.
 void mw_generation_on_end(struct mw_generation *g, struct lua_State *L);
 
 // Closes stop channels and what is owned, gives tasks a moment to end by themselves, and cancels
@@ -92,6 +104,14 @@ void mw_generation_on_end(struct mw_generation *g, struct lua_State *L);
 // nothing runs any more, neither the functions for its end nor the rest of its entry file.
 void mw_generation_stop(struct mw_generation *g, double grace, double patience, mw_loop_cb done,
                         void *ctx);
+// The same for one whose place another has taken, in the same turn of the loop. What has begun may
+// end: events that were queued for its handlers are still delivered, and calls of handlers and work
+// on keys are waited for, all of that for grace seconds.
+void mw_generation_retire(struct mw_generation *g, double grace, double patience, mw_loop_cb done,
+                          void *ctx);
+bool mw_generation_is_retiring(const struct mw_generation *g);
+// One that stops has no more than grace seconds from now on.
+void mw_generation_hurry(struct mw_generation *g, double grace);
 // Whether a stop left nothing undone: no task that drains was cancelled, and no on_end function
 // found fault.
 bool mw_generation_is_drained(const struct mw_generation *g);
@@ -105,5 +125,8 @@ struct mw_generation *mw_generation_of(struct lua_State *L);
 struct lua_State *mw_generation_state(struct mw_generation *g);
 struct mw_host *mw_generation_host(struct mw_generation *g);
 const char *mw_generation_agent(const struct mw_generation *g);  // NULL: none of its own
+bool mw_generation_replaces(const struct mw_generation *g);
+// NULL: its entry is a module.
+const struct mw_bundle *mw_generation_bundle(const struct mw_generation *g);
 // Whether its entry is a module.
 bool mw_generation_is_module(const struct mw_generation *g);

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "script/observe.h"
+#include "script/program.h"
 #include "script/progress.h"
 
 enum { SIGNALS = 2, SETTLE_TURNS = 200, SETTLE_MS = 10 };
@@ -34,7 +35,8 @@ struct mw_host {
   struct mw_leader *leader;
   struct mw_queues *queues;
   struct mw_endpoint *endpoint;  // NULL until asked for
-  struct mw_generation *generation;
+  struct mw_program **programs;
+  size_t program_count, stopped_count;
   struct mw_sides *sides;
   struct mw_progress *progress;
   struct mw_health *health;
@@ -66,14 +68,19 @@ static void leave(const struct mw_host *h) {
   _exit(h->code != 0 ? h->code : MW_EXIT_SCRIPT);
 }
 
-static void on_generation_stopped(void *arg) {
-  struct mw_host *h = arg;
-  if (!mw_generation_has_ended(h->generation)) leave(h);
-  mw_observe_script(h->observe, NULL);
-  if (!mw_generation_is_drained(h->generation) && h->code == MW_EXIT_OK) h->code = MW_EXIT_UNDONE;
-  mw_generation_free(h->generation);
-  h->generation = NULL;
+static void look_stopped(struct mw_host *h) {
+  if (h->stopped_count < h->program_count) return;
+  for (size_t i = 0; i < h->program_count; i++) {
+    if (!mw_program_has_ended(h->programs[i])) leave(h);
+    if (!mw_program_is_drained(h->programs[i]) && h->code == MW_EXIT_OK) h->code = MW_EXIT_UNDONE;
+  }
   mw_leader_close(h->leader, on_lease_closed, h);
+}
+
+static void on_program_stopped(void *arg) {
+  struct mw_host *h = arg;
+  h->stopped_count++;
+  look_stopped(h);
 }
 
 static double grace_of(const struct mw_host *h) {
@@ -84,12 +91,10 @@ static double grace_of(const struct mw_host *h) {
 static void on_sides_closed(void *arg) {
   struct mw_host *h = arg;
   if (!mw_sides_have_ended(h->sides)) leave(h);
-  if (h->generation == NULL) {
-    mw_leader_close(h->leader, on_lease_closed, h);
-    return;
-  }
   double patience = h->code == MW_EXIT_LEASE ? lost_grace : 0;
-  mw_generation_stop(h->generation, grace_of(h), patience, on_generation_stopped, h);
+  for (size_t i = 0; i < h->program_count; i++)
+    mw_program_stop(h->programs[i], grace_of(h), patience, on_program_stopped, h);
+  look_stopped(h);
 }
 
 static void begin_shutdown(void *arg) {
@@ -126,15 +131,21 @@ void mw_host_failed(struct mw_host *h, const char *report) {
   mw_host_shutdown(h, failure_code(h, report));
 }
 
+static bool any_busy(const struct mw_host *h) {
+  for (size_t i = 0; i < h->program_count; i++)
+    if (mw_program_is_busy(h->programs[i])) return true;
+  return false;
+}
+
 static void look(void *arg) {
   struct mw_host *h = arg;
   h->poked = false;
-  if (h->generation != NULL) mw_generation_changed(h->generation);
+  for (size_t i = 0; i < h->program_count; i++) mw_program_look(h->programs[i]);
   mw_sides_changed(h->sides);
   if (!h->running) return;
   mw_progress_look(h->progress);
   mw_observe_look(h->observe);
-  if (mw_generation_is_busy(h->generation) || h->shutdown) return;
+  if (any_busy(h) || h->shutdown) return;
   mw_log(MW_LOG_INFO, "nothing left to run");
   mw_host_shutdown(h, MW_EXIT_OK);
 }
@@ -217,29 +228,40 @@ int mw_host_check_leaks(int code) {
 }
 
 // 0, or the exit code of a script that does not load.
-static int load(struct mw_host *h) {
-  struct mw_generation_config config = {
-      .path = h->config->script,
+static int load_one(struct mw_host *h, const char *path) {
+  struct mw_program_config config = {
+      .path = path,
       .module = h->config->module,
       .agent = h->config->agent,
       .open = h->config->open,
       .jit = h->config->jit,
       .memory_limit = h->config->memory_limit,
       .metered = h->observe != NULL,
+      .watched = !h->config->no_reload,
   };
   struct mw_err err;
-  h->generation = mw_generation_new(h, &config, &err);
-  mw_observe_script(h->observe, h->generation);
-  if (h->generation != NULL && mw_generation_load(h->generation, &err) == 0) return 0;
+  struct mw_program *p = mw_program_new(h, &config);
+  h->programs[h->program_count++] = p;
+  if (mw_program_load(p, &err) == 0) return 0;
   fprintf(stderr, "moonwatch: %s\n", err.message);
   return failure_code(h, err.message);
+}
+
+static int load(struct mw_host *h) {
+  size_t count = h->config->module != NULL ? 1 : h->config->script_count;
+  h->programs = mw_xcalloc(count, sizeof(struct mw_program *));
+  int code = 0;
+  for (size_t i = 0; i < count && code == 0; i++) {
+    code = load_one(h, h->config->module != NULL ? NULL : h->config->scripts[i]);
+  }
+  return code;
 }
 
 // 0, or the exit code when the address cannot be listened on.
 static int observe(struct mw_host *h) {
   if (h->config->listen == NULL) return 0;
   struct mw_err err;
-  h->observe = mw_observe_new(&h->runtime, h->factory, h->health, h->config->listen, &err);
+  h->observe = mw_observe_new(h, h->factory, h->health, h->config->listen, &err);
   if (h->observe != NULL) return 0;
   fprintf(stderr, "moonwatch: cannot serve metrics: %s\n", err.message);
   return MW_EXIT_SCRIPT;
@@ -252,7 +274,7 @@ static void run(struct mw_host *h) {
     mw_host_shutdown(h, code);
   } else {
     h->running = true;
-    mw_generation_commit(h->generation);
+    for (size_t i = 0; i < h->program_count; i++) mw_program_commit(h->programs[i]);
     mw_host_poke(h);
   }
   mw_loop_run(h->script);
@@ -280,6 +302,8 @@ int mw_host_run(const struct mw_host_config *config) {
   h->health = mw_health_new();
   run(h);
   mw_observe_free(h->observe);
+  for (size_t i = 0; i < h->program_count; i++) mw_program_free(h->programs[i]);
+  mw_free(h->programs);
   mw_sides_free(h->sides);
   mw_factory_free(h->factory);
   mw_rest_pool_free(h->requests);
@@ -295,6 +319,14 @@ int mw_host_run(const struct mw_host_config *config) {
   int code = h->code;
   mw_free(h);
   return code;
+}
+
+bool mw_host_is_running(const struct mw_host *h) { return h->running; }
+
+size_t mw_host_program_count(const struct mw_host *h) { return h->program_count; }
+
+struct mw_program *mw_host_program(struct mw_host *h, size_t i) {
+  return h->programs[i];
 }
 
 struct mw_factory *mw_host_factory(struct mw_host *h) {

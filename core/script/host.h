@@ -17,10 +17,12 @@
 #include "transport/loop.h"
 
 struct mw_host;
+struct mw_program;
 
 struct mw_host_config {
-  const char *script;
-  const char *module;       // instead of a script: see generation.h
+  const char *const *scripts;  // script_count files or directories
+  size_t script_count;
+  const char *module;       // instead of scripts: see generation.h
   const char *agent;        // likewise
   const char *const *args;  // arg_count; for the module
   size_t arg_count;
@@ -30,6 +32,7 @@ struct mw_host_config {
   const char *ns;  // -n: the namespace a factory uses when the script names none
   bool jit;
   size_t memory_limit;  // of a generation; 0: none
+  bool no_reload;       // files that change are left alone
   bool http1_only;
   const char *listen;  // where metrics and probes are served, ADDRESS:PORT; NULL: nowhere
   int stopped;         // the exit code after a signal; 0: MW_EXIT_OK
@@ -58,6 +61,11 @@ int mw_host_run(const struct mw_host_config *config);
 // At the very end: MW_EXIT_LEAK when MOONWATCH_LEAK_CHECK=1 and something is still alive, which it
 // then names; else code.
 int mw_host_check_leaks(int code);
+
+// From the commit of its scripts until shutdown begins.
+bool mw_host_is_running(const struct mw_host *h);
+size_t mw_host_program_count(const struct mw_host *h);
+struct mw_program *mw_host_program(struct mw_host *h, size_t i);
 
 // For the bindings.
 struct mw_factory *mw_host_factory(struct mw_host *h);

@@ -122,6 +122,12 @@ void mw_leader_listen(struct mw_leader *l, mw_leader_cb cb, void *ctx) {
   l->listener_ctx = ctx;
 }
 
+void mw_leader_unlisten(struct mw_leader *l, const void *ctx) {
+  if (l->listener_ctx != ctx) return;
+  l->listener = NULL;
+  l->listener_ctx = NULL;
+}
+
 void mw_leader_close(struct mw_leader *l, mw_loop_cb done, void *ctx) {
   if (l->started) {
     mw_lease_stop(l->lease, done, ctx);

@@ -28,10 +28,12 @@ void mw_leader_start(struct mw_leader *l);
 // NULL: none was declared.
 struct mw_lease *mw_leader_lease(struct mw_leader *l);
 
-// Who hears of it, besides the host: holder is NULL when only mw_lease_is_leading() changed. A NULL
-// cb takes it away.
+// Who hears of it from now on, besides the host: holder is NULL when only mw_lease_is_leading()
+// changed.
 typedef void (*mw_leader_cb)(void *ctx, const char *holder);
 void mw_leader_listen(struct mw_leader *l, mw_leader_cb cb, void *ctx);
+// Unless another listens meanwhile, nobody does from now on.
+void mw_leader_unlisten(struct mw_leader *l, const void *ctx);
 
 // Stops and releases; done is called from the loop, also when there is nothing to do. Whatever the
 // script sent has been answered or cancelled.

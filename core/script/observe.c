@@ -12,6 +12,8 @@
 #include "base/metric.h"
 #include "script/generation.h"
 #include "script/heap.h"
+#include "script/host.h"
+#include "script/program.h"
 #include "script/sched.h"
 #include "server/metrics.h"
 #include "server/process_metrics.h"
@@ -42,6 +44,7 @@ enum {
 };
 
 struct mw_observe {
+  struct mw_host *host;
   struct mw_runtime runtime;
   struct mw_factory *factory;
   struct mw_health *health;
@@ -50,13 +53,13 @@ struct mw_observe {
   struct mw_metrics_server *server;  // ingest thread
   struct mw_process_metrics *process;
   struct mw_series *series[SERIES_COUNT];
-  struct mw_generation *generation;
   struct mw_timer *timer;
   atomic_uint_least64_t turned_at;  // when the script thread last turned its loop
   atomic_bool shutdown;
   pthread_mutex_t lock;
   char missing[WHY_ROOM];  // under the lock: what has not synced; "": nothing
   bool ready;              // script thread: missing was "" at the last look
+  bool was_ready;          // and once before
   char found[WHY_ROOM];    // of one look
   uv_sem_t closed;
 };
@@ -105,18 +108,20 @@ static void look_at_informer(void *ctx, struct mw_informer *inf) {
     snprintf(o->found, sizeof o->found, "%s has not synced yet", mw_informer_name(inf));
     return;
   }
+  if (o->was_ready) return;
   struct handler_look look = {o, mw_informer_name(inf)};
   mw_informer_each_listener(inf, look_at_handler, &look);
 }
 
 static void look_at_all(struct mw_observe *o) {
   o->found[0] = '\0';
-  if (o->generation == NULL || mw_generation_is_loading(o->generation)) {
+  if (!mw_host_is_running(o->host)) {
     snprintf(o->found, sizeof o->found, "the script has not been loaded yet");
   } else {
     mw_factory_each(o->factory, look_at_informer, o);
   }
   o->ready = o->found[0] == '\0';
+  o->was_ready = o->was_ready || o->ready;
   pthread_mutex_lock(&o->lock);
   snprintf(o->missing, sizeof o->missing, "%s", o->found);
   pthread_mutex_unlock(&o->lock);
@@ -129,13 +134,22 @@ void mw_observe_look(struct mw_observe *o) {
 }
 
 static void publish(struct mw_observe *o) {
-  struct lua_State *L = o->generation != NULL ? mw_generation_state(o->generation) : NULL;
-  const struct mw_heap *heap = L != NULL ? mw_heap_of(L) : NULL;
-  mw_series_set(o->series[TASKS], L != NULL ? mw_sched_task_count(mw_sched_of(L)) : 0);
-  mw_series_set(o->series[MEMORY], heap != NULL ? (double)mw_heap_used(heap) : 0);
-  if (heap == NULL) return;
-  mw_series_set(o->series[LIMIT], (double)mw_heap_limit(heap));
-  mw_series_set(o->series[HITS], (double)mw_heap_hits(heap));
+  double tasks = 0, memory = 0, limit = 0, hits = 0;
+  for (size_t i = 0; i < mw_host_program_count(o->host); i++) {
+    struct mw_generation *g = mw_program_active(mw_host_program(o->host, i));
+    if (g == NULL) continue;
+    struct lua_State *L = mw_generation_state(g);
+    const struct mw_heap *heap = mw_heap_of(L);
+    tasks += mw_sched_task_count(mw_sched_of(L));
+    if (heap == NULL) continue;
+    memory += (double)mw_heap_used(heap);
+    limit += (double)mw_heap_limit(heap);
+    hits += (double)mw_heap_hits(heap);
+  }
+  mw_series_set(o->series[TASKS], tasks);
+  mw_series_set(o->series[MEMORY], memory);
+  mw_series_set(o->series[LIMIT], limit);
+  mw_series_set(o->series[HITS], hits);
 }
 
 static void publish_informer(void *ctx, struct mw_informer *inf) {
@@ -187,10 +201,12 @@ static void close_on_ingest(void *arg) {
   mw_metrics_close(o->server, on_closed, &o->closed);
 }
 
-struct mw_observe *mw_observe_new(const struct mw_runtime *runtime, struct mw_factory *factory,
+struct mw_observe *mw_observe_new(struct mw_host *host, struct mw_factory *factory,
                                   struct mw_health *health, const char *address,
                                   struct mw_err *err) {
   struct mw_observe *o = mw_xcalloc(1, sizeof *o);
+  const struct mw_runtime *runtime = mw_host_runtime(host);
+  o->host = host;
   o->runtime = *runtime;
   o->factory = factory;
   o->health = health;
@@ -233,10 +249,6 @@ void mw_observe_free(struct mw_observe *o) {
   for (int i = 0; i < SERIES_COUNT; i++) mw_series_unref(o->series[i]);
   pthread_mutex_destroy(&o->lock);
   mw_free(o);
-}
-
-void mw_observe_script(struct mw_observe *o, struct mw_generation *g) {
-  if (o != NULL) o->generation = g;
 }
 
 void mw_observe_shutdown(struct mw_observe *o) {

@@ -5,9 +5,9 @@
 // What lives on the script thread is published from there once a second, into atomics; no thread
 // reads another's data. The probes:
 //   script     lives while the script thread turned its loop within the last MW_OBSERVE_STALL
-//   seconds informers  ready when the script was committed, and every informer that was started has
-//   synced
-//              and each of its handlers has got the initial list
+//   seconds informers  ready when the scripts were committed, every informer that was started has
+//              synced, and each of its handlers has got the initial list. A handler that comes
+//              later makes nothing less ready
 //   shutdown   not ready once shutdown has begun
 // Others add their own to the same set (mw_host_health).
 #pragma once
@@ -17,9 +17,8 @@
 #include "base/err.h"
 #include "cache/factory.h"
 #include "server/health.h"
-#include "transport/runtime.h"
 
-struct mw_generation;
+struct mw_host;
 struct mw_observe;
 
 enum { MW_OBSERVE_STALL = 5 };
@@ -27,13 +26,11 @@ enum { MW_OBSERVE_STALL = 5 };
 // Listens on `address`, as mw_metrics_listen takes it, and logs where. Everything it is given
 // outlives it. Script thread, as all that follows; a NULL observe is fine there. NULL and err when
 // it cannot listen.
-struct mw_observe *mw_observe_new(const struct mw_runtime *runtime, struct mw_factory *factory,
+struct mw_observe *mw_observe_new(struct mw_host *host, struct mw_factory *factory,
                                   struct mw_health *health, const char *address,
                                   struct mw_err *err);
 // Waits until the server has closed.
 void mw_observe_free(struct mw_observe *o);
-// The script that runs from now on; NULL: none.
-void mw_observe_script(struct mw_observe *o, struct mw_generation *g);
 // Something may have synced, started or stopped.
 void mw_observe_look(struct mw_observe *o);
 void mw_observe_shutdown(struct mw_observe *o);

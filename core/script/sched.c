@@ -196,7 +196,8 @@ static struct mw_task *new_task(struct mw_sched *s, const struct mw_task_options
   t->end = options->end;
   t->ctx = options->ctx;
   t->shielded = options->shielded;
-  t->drains = options->drains;
+  t->finishes = options->finishes;
+  t->drains = options->drains || (s->finishing && t->finishes);
   t->trigger = copy_or_null(options->trigger);
   t->carried_error = t->carried_report = MW_LUAREF_NONE;
   snprintf(t->name, sizeof t->name, "%s", options->name);

@@ -62,6 +62,8 @@ struct mw_task_options {
   bool shielded;
   // At the end of the script it is waited for as long as the grace period lasts.
   bool drains;
+  // The same when another generation takes over (mw_sched_finish).
+  bool finishes;
   // It begins from the loop: its time is its own, and not a part of that which whoever starts it
   // may run without awaiting.
   bool queued;
@@ -133,6 +135,10 @@ void mw_sched_cancel_all(struct mw_sched *s);
 // those that they belong to. From now on the others are cancelled from their beginning. Returns how
 // many drain; drained is called from the loop when one of them has ended.
 unsigned mw_sched_drain(struct mw_sched *s, mw_loop_cb drained, void *ctx);
+// Before that, when another generation has taken over: tasks that finish, from now on also drain.
+void mw_sched_finish(struct mw_sched *s);
+// From now on t is one that finishes: it has begun something that others wait for.
+void mw_task_finishes(struct mw_task *t);
 // Writes what drains now into out, as "a; b": by their triggers, or else their names.
 void mw_sched_draining(const struct mw_sched *s, char *out, size_t size);
 unsigned mw_sched_task_count(const struct mw_sched *s);

@@ -46,6 +46,7 @@ struct mw_task {
   bool joining;     // MW_TASK_WAITING for a child: a stop does not wake it, for the child ends soon
   bool shielded;    // a stop from outside reaches it only after a while
   bool drains;      // see mw_task_options
+  bool finishes;    // likewise
   bool sampled;
   bool abandoned;          // it ends in the middle of its function
   unsigned draining;       // how many of its tree drain, itself included
@@ -89,7 +90,8 @@ struct mw_sched {
   mw_loop_cb idle;
   void *idle_ctx;
   bool idle_posted;
-  bool closing;  // mw_sched_drain was called
+  bool closing;    // mw_sched_drain was called
+  bool finishing;  // mw_sched_finish was
   struct mw_sampling sampling;
   unsigned unsampled;  // tasks since the last sample
   mw_loop_cb drained;

@@ -26,6 +26,7 @@ local M = {}
 local LOW_PRIORITY = -100
 local WORKERS_MAX = 1024
 local RETRY_BASE, RETRY_MAX = 0.005, 300
+local SPREAD, SPREAD_RATE = 10, 200  -- after a reload: the keys of the cache over so many seconds, if they are many
 local SWEEP = 0.5  -- seconds between looks for writes that vanished
 local PATIENCE = 10  -- seconds until it is said what is waited for, and again after each such time
 
@@ -48,6 +49,8 @@ local by_name = {}
 ---@field namespaces? string[] only these; default: those of the command line
 ---@field label_selector? string|table of the resource
 ---@field field_selector? string|table of the resource
+---@field keep_backoff? boolean after a reload keys that fail wait on; default: they are tried at once by the new code
+---@field resync_on_reload? boolean false: after a reload only what changes is queued; default: every key, slowly
 ---@field sync_timeout? number seconds after which the script fails when caches are not filled; default: never
 
 ---@class kube.OwnedResource
@@ -63,7 +66,7 @@ local by_name = {}
 local KNOWN = { name = "string", resource = "string", reconcile = "function", owns = "table", watches = "table",
   reads = "table", predicate = "function|table", finalizer = "string", finalize = "function", workers = "number",
   timeout = "number", retry = "table", resync = "number", namespaces = "table", label_selector = "string|table",
-  field_selector = "string|table", sync_timeout = "number" }
+  field_selector = "string|table", sync_timeout = "number", keep_backoff = "boolean", resync_on_reload = "boolean" }
 local OWNED = { resource = "string", owner = "string", predicate = "function|table" }
 local WATCHED = { resource = "string", map = "function", predicate = "function|table" }
 local RETRY = { base = "number", max = "number", attempts = "number" }
@@ -170,12 +173,14 @@ Controller.__tostring = function(self) return "controller " .. self._state.name 
 
 -- Hangs the queue onto the informers of a source.
 local function attach(state, source)
+  local again = core.task.replaces()
   for _, informer in ipairs(state.cache:declare(source.resource)) do
     state.registrations[#state.registrations + 1] = handler.add_source(informer, {
       queue = state.queue._handle, resource = source.resource, map = source.map, predicate = source.predicate,
       kind = state.kind, group = state.group, owner = source.owner, cluster_scoped = state.cluster_scoped,
-      low_priority = LOW_PRIORITY,
-    }, state.name .. " " .. source.resource, source.map == "self" and state.resync or 0)
+      low_priority = LOW_PRIORITY, spread = again and math.min(SPREAD, informer:stats().objects / SPREAD_RATE) or 0,
+    }, { name = state.name .. " " .. source.resource, resync = source.map == "self" and state.resync or 0,
+      replay = not again or state.resync_on_reload })
   end
 end
 
@@ -212,11 +217,9 @@ local function all_synced(list)
   return true
 end
 
--- How owner references name the reconciled resource: as one of its objects says, else the server.
-local function learn_kind(state)
-  local informers = state.cache:declare(state.resource)
-  wait_for(state, function() return all_synced(informers) end)
-  for _, informer in ipairs(informers) do
+-- How owner references name the reconciled resource, as one of its objects says it.
+local function kind_of_cached(state)
+  for _, informer in ipairs(state.cache:declare(state.resource)) do
     for object in informer:lister():each() do
       if object.kind then
         state.kind, state.cluster_scoped = object.kind, object.metadata.namespace == nil
@@ -224,6 +227,13 @@ local function learn_kind(state)
       end
     end
   end
+end
+
+-- The same; where there is no object the server is asked.
+local function learn_kind(state)
+  local informers = state.cache:declare(state.resource)
+  wait_for(state, function() return all_synced(informers) end)
+  kind_of_cached(state)
   while not state.kind do
     local kind, namespaced = discovery.kind_of(nil, state.resource, { what = "kube.controller", timeout = PATIENCE })
     state.kind, state.cluster_scoped = kind, kind and not namespaced
@@ -243,14 +253,29 @@ local function work(state)
   end
 end
 
+-- Hangs the queue onto all sources whose turn it is: those of owned resources need the kind.
+local function attach_some(state)
+  for _, source in ipairs(state.sources) do
+    if not source.attached and (source.map ~= "owner" or state.kind) then
+      source.attached = true
+      attach(state, source)
+    end
+  end
+end
+
+-- In the turn in which the script becomes the active one. After a reload the one before lets go in the same turn, so
+-- no event falls between the two. Where no object says the kind there is none whose key could be missed.
+local function take_over(state)
+  if core.task.replaces() then
+    if not state.keep_backoff then state.queue._handle:forgive() end
+    if state.owns then kind_of_cached(state) end
+  end
+  attach_some(state)
+end
+
 local function start(state)
-  for _, source in ipairs(state.sources) do
-    if source.map ~= "owner" then attach(state, source) end
-  end
-  if state.owns then learn_kind(state) end
-  for _, source in ipairs(state.sources) do
-    if source.map == "owner" then attach(state, source) end
-  end
+  if state.owns and not state.kind then learn_kind(state) end
+  attach_some(state)
   wait_for(state, function() return all_synced(state.cache:informers()) and all_synced(state.registrations) end)
   leader.wait()
   state.started = true
@@ -297,7 +322,8 @@ function M.new(opts)
     group = opts.resource:match("^(.-)/[^/]+/[^/]+$") or "",
     reconcile = opts.reconcile, finalizer = opts.finalizer, finalize = opts.finalize, workers = opts.workers or 1,
     timeout = opts.timeout or 60, retry = { base = base, max = max, attempts = retry.attempts },
-    resync = opts.resync or 0, sync_timeout = opts.sync_timeout, sources = sources, registrations = {},
+    resync = opts.resync or 0, sync_timeout = opts.sync_timeout, keep_backoff = opts.keep_backoff,
+    resync_on_reload = opts.resync_on_reload ~= false, sources = sources, registrations = {},
     history = history.new(),
   }
   -- What a selector leaves out is never in the cache, and has not vanished for that.
@@ -322,8 +348,11 @@ function M.new(opts)
   by_name[name] = state
   declare(state, opts)
   -- At the end of the script nothing new is queued, and what is there is worked off while there is time.
-  core.task.on_stop(function() state.queue:shut_down() end)
+  core.task.on_stop(function(retiring)
+    if not retiring then state.queue:shut_down() end
+  end)
   task.on_end(function() return left(state) end)
+  core.task.defer(function() take_over(state) end)
   task.background("controller " .. name, run, state)
   return setmetatable({ _state = state }, Controller)
 end

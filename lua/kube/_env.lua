@@ -5,7 +5,7 @@ local host = ...
 local error, ipairs, load, pairs = error, ipairs, load, pairs
 local select, setmetatable, tostring, type = select, setmetatable, tostring, type
 local concat = table.concat
-local stdout, open = io.stdout, io.open
+local stdout = io.stdout
 local nearest = require("kube._options").nearest
 local hide_status = require("kube._core").log.hide_status
 local where = require("kube._core").where
@@ -82,42 +82,24 @@ local function guarded_xpcall(f, handler, ...)
   end, ...)
 end
 
--- Source code comes as text only, from the script's own directory.
-local directory = host.path:match("^(.*/)") or ""
-
+-- Source code comes as text only, from the files of the bundle.
 local function load_text(chunk, name, _, ...)
   return load(chunk, name, "t", ...)
 end
 
-local function read(path)
-  local file = open(path, "rb")
-  if not file then return nil end
-  local text = file:read("*a")
-  file:close()
-  return text
-end
-
-local function search_beside_script(name)
+local function search_bundle(name)
   if not name:find("^[%w_%-%.]+$") or name:find("..", 1, true) then
     return "\n\tonly names of letters, digits, '_', '-' and '.' are looked up in files"
   end
-  local tried = {}
-  for _, ending in ipairs { ".lua", "/init.lua" } do
-    local path = directory .. name:gsub("%.", "/") .. ending
-    local text = read(path)
-    if text then
-      local chunk, message = load(text, "@" .. path, "t")
-      if not chunk then error(message, 0) end
-      return chunk
-    end
-    tried[#tried + 1] = ("\n\tno file '%s'"):format(path)
-  end
-  return concat(tried)
+  local chunk = host.find(name)
+  if chunk then return chunk end
+  return ("\n\tno file '%s.lua' or '%s/init.lua' belongs to %s"):format(name:gsub("%.", "/"), name:gsub("%.", "/"),
+    host.origin)
 end
 
 local package = package
 for i = #package.loaders, 2, -1 do package.loaders[i] = nil end
-package.loaders[2] = search_beside_script
+package.loaders[2] = search_bundle
 
 -- Libraries.
 local os, collect, traceback = os, collectgarbage, debug.traceback

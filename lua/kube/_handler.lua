@@ -55,9 +55,11 @@ function handler.add(informer, given, resync)
 end
 
 --- Hangs a controller's source (core/bind/event_source.h) onto an informer.
-function handler.add_source(informer, source, name, resync)
-  local spec = { source = source, name = name, resync = resync }
-  return setmetatable({ _core = informer._handle:add_listener(spec), _informer = informer, _name = name }, Registration)
+---@param spec { name: string, resync: number, replay: boolean }
+function handler.add_source(informer, source, spec)
+  spec.source = source
+  return setmetatable({ _core = informer._handle:add_listener(spec), _informer = informer, _name = spec.name },
+    Registration)
 end
 
 return handler

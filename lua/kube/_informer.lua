@@ -42,8 +42,8 @@ function informer.warn_unstarted(self)
 end
 
 -- A script that forgets to start its informers ends at once, as if it had nothing to do.
-core.task.on_stop(function()
-  if not next(unstarted) or not core.task.is_idle() then return end
+core.task.on_stop(function(retiring)
+  if retiring or not next(unstarted) or not core.task.is_idle() then return end
   local forgotten, count = {}, 0
   for number = 1, made do
     if unstarted[number] then

@@ -164,10 +164,11 @@ function M.leader_election(opts)
   end)
   declared = errors.place()
   -- One that has lost the Lease may not write any more, and the next one says so.
-  core.task.on_stop(function()
+  core.task.on_stop(function(retiring)
+    if retiring then return end
     if core.lease.is_leading() then record("stopped leading") end
+    if opts.on_stopped_leading then opts.on_stopped_leading() end
   end)
-  if opts.on_stopped_leading then core.task.on_stop(opts.on_stopped_leading) end
   if opts.on_started_leading then
     task.background("on_started_leading", function()
       M.wait()

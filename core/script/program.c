@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// Life of a revision: offered -> staging (loaded, then warming up) -> active -> retiring -> gone;
+// or staging -> retiring when it failed, which the active one does not notice.
+//
+// Everything that moves it on comes from the loop: an offer, mw_program_look when an informer has
+// synced, a timer, the end of a generation.
+#include "script/program.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "script/host.h"
+#include "script/keep.h"
+
+enum { REPORT_MAX = 64 * 1024 };
+
+static const double warm_up_seconds = 60;
+static const double drain_seconds = 30;
+static const double drain_patience = 5;
+
+// A revision in its generation.
+struct run {
+  struct mw_program *program;
+  struct mw_generation *generation;
+  struct mw_bundle *bundle;  // NULL: a module
+  bool stuck;                // it did not end: something still points into its state
+};
+
+struct mw_program {
+  struct mw_host *host;
+  struct mw_program_config config;
+  struct run *active, *staging;
+  struct run *retiring[MW_PROGRAM_RETIRING];
+  struct mw_bundle *next;                         // offered, and waits for its turn
+  struct mw_bundle *history[MW_PROGRAM_HISTORY];  // those that were active before, newest first
+  char *bad[MW_PROGRAM_HISTORY];                  // revisions that failed in probation
+  size_t bad_next;
+  struct mw_keep *keep;
+  uint64_t offered_at;  // of the staging one
+  struct mw_timer *warm_up;
+  struct mw_timer *probation;  // running: the active one may be taken back
+  char *failure;               // of the staging one at its commit
+  bool undone;
+  mw_loop_cb done;  // stopping
+  void *done_ctx;
+};
+
+static void go_on(struct mw_program *p);
+
+struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_config *config) {
+  struct mw_program *p = mw_xcalloc(1, sizeof *p);
+  p->host = host;
+  p->config = *config;
+  p->keep = mw_keep_new(mw_host_loop(host), MW_PROGRAM_KEEP);
+  return p;
+}
+
+static const char *revision_of(const struct run *r) {
+  return r != NULL && r->bundle != NULL ? mw_bundle_revision(r->bundle) : "";
+}
+
+// ---- failures ----
+
+static bool is_bad(const struct mw_program *p, const struct mw_bundle *b) {
+  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++)
+    if (p->bad[i] != NULL && strcmp(p->bad[i], mw_bundle_revision(b)) == 0) return true;
+  return false;
+}
+
+static void mark_bad(struct mw_program *p, const struct mw_bundle *b) {
+  mw_free(p->bad[p->bad_next]);
+  p->bad[p->bad_next] = mw_xstrdup(mw_bundle_revision(b));
+  p->bad_next = (p->bad_next + 1) % MW_PROGRAM_HISTORY;
+}
+
+static void tell_failure(struct mw_program *p, const struct mw_bundle *b, const char *report) {
+  mw_log(MW_LOG_ERROR, "reload failed; what runs goes on", MW_STR("script", mw_bundle_origin(b)),
+         MW_STR("failed", mw_bundle_revision(b)), MW_STR("active", revision_of(p->active)),
+         MW_STR("error", report));
+}
+
+// The active revision fails in its probation: the one before comes back.
+static bool take_back(struct mw_program *p, const char *report) {
+  if (p->probation == NULL || p->history[0] == NULL || p->done != NULL) return false;
+  mw_timer_cancel(&p->probation);
+  mark_bad(p, p->active->bundle);
+  mw_log(MW_LOG_ERROR, "the new revision failed; going back to the one before",
+         MW_STR("failed", revision_of(p->active)),
+         MW_STR("back", mw_bundle_revision(p->history[0])), MW_STR("error", report));
+  mw_program_offer(p, p->history[0]);
+  return true;
+}
+
+static void on_failed(void *ctx, const char *report) {
+  struct run *r = ctx;
+  struct mw_program *p = r->program;
+  if (r == p->staging) {
+    if (p->failure == NULL) p->failure = mw_xstrdup(report);
+  } else if (r != p->active) {
+    mw_log(MW_LOG_ERROR, "a revision that was replaced failed while it ended",
+           MW_STR("revision", revision_of(r)), MW_STR("error", report));
+  } else if (!take_back(p, report)) {
+    mw_host_failed(p->host, report);
+  }
+}
+
+// ---- runs ----
+
+static void run_free(struct run *r) {
+  mw_generation_free(r->generation);
+  if (r->bundle != NULL) mw_bundle_unref(r->bundle);
+  mw_free(r);
+}
+
+// NULL and err when it does not load; what is left of it then retires.
+static struct run *run_new(struct mw_program *p, struct mw_bundle *b, struct mw_err *err) {
+  struct run *r = mw_xcalloc(1, sizeof *r);
+  r->program = p;
+  struct mw_generation_config config = {.bundle = b,
+                                        .module = p->config.module,
+                                        .agent = p->config.agent,
+                                        .open = p->config.open,
+                                        .jit = p->config.jit,
+                                        .metered = p->config.metered,
+                                        .memory_limit = p->config.memory_limit,
+                                        .replaces = p->active != NULL,
+                                        .failed = on_failed,
+                                        .failed_ctx = r};
+  r->generation = mw_generation_new(p->host, &config, err);
+  if (r->generation == NULL) {
+    mw_free(r);
+    return NULL;
+  }
+  if (b != NULL) r->bundle = mw_bundle_ref(b);
+  return r;
+}
+
+static size_t place_of(const struct mw_program *p, const struct run *r) {
+  size_t i = 0;
+  while (i < MW_PROGRAM_RETIRING && p->retiring[i] != r) i++;
+  return i;
+}
+
+static bool has_place(const struct mw_program *p) {
+  return place_of(p, NULL) < MW_PROGRAM_RETIRING;
+}
+
+static void on_retired(void *arg) {
+  struct run *r = arg;
+  struct mw_program *p = r->program;
+  if (!mw_generation_has_ended(r->generation)) {
+    r->stuck = true;  // it keeps its place
+  } else {
+    p->retiring[place_of(p, r)] = NULL;
+    run_free(r);
+  }
+  mw_host_poke(p->host);
+  go_on(p);
+}
+
+// Ends a run for which there is a place.
+static void retire(struct mw_program *p, struct run *r, bool was_active) {
+  p->retiring[place_of(p, NULL)] = r;
+  if (was_active) {
+    mw_generation_retire(r->generation, drain_seconds, drain_patience, on_retired, r);
+  } else {
+    mw_generation_stop(r->generation, 0, drain_patience, on_retired, r);
+  }
+}
+
+// ---- staging ----
+
+static void drop_staging(struct mw_program *p) {
+  struct run *r = p->staging;
+  p->staging = NULL;
+  mw_timer_cancel(&p->warm_up);
+  mw_keep_drop(p->keep);
+  retire(p, r, false);
+}
+
+static void fail_staging(struct mw_program *p, const char *report) {
+  tell_failure(p, p->staging->bundle, report);
+  drop_staging(p);
+}
+
+static void on_warm_up_over(void *arg) {
+  struct mw_program *p = arg;
+  p->warm_up = NULL;
+  char missing[MW_ERR_MESSAGE_MAX];
+  mw_keep_missing(p->keep, missing, sizeof missing);
+  char report[2 * MW_ERR_MESSAGE_MAX];
+  snprintf(report, sizeof report, "no cache within %g seconds of %s", warm_up_seconds, missing);
+  fail_staging(p, report);
+  go_on(p);
+}
+
+static void start_wanted(void *ctx, struct mw_informer *inf) {
+  struct mw_program *p = ctx;
+  if (!mw_informer_is_started(inf)) mw_keep_start(p->keep, inf);
+}
+
+static void keep_wanted(void *ctx, struct mw_informer *inf) {
+  struct mw_program *p = ctx;
+  if (mw_informer_is_started(inf) && !mw_informer_is_stopping(inf)) mw_keep_hold(p->keep, inf);
+}
+
+static void remember(struct mw_program *p, struct mw_bundle *b) {
+  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++) {
+    if (p->history[i] == NULL) continue;
+    if (strcmp(mw_bundle_revision(p->history[i]), mw_bundle_revision(b)) != 0) continue;
+    mw_bundle_unref(p->history[i]);
+    memmove(&p->history[i], &p->history[i + 1],
+            (MW_PROGRAM_HISTORY - i - 1) * sizeof p->history[0]);
+    p->history[MW_PROGRAM_HISTORY - 1] = NULL;
+    break;
+  }
+  struct mw_bundle *oldest = p->history[MW_PROGRAM_HISTORY - 1];
+  if (oldest != NULL) mw_bundle_unref(oldest);
+  memmove(&p->history[1], &p->history[0], (MW_PROGRAM_HISTORY - 1) * sizeof p->history[0]);
+  p->history[0] = mw_bundle_ref(b);
+}
+
+static void on_probation_over(void *arg) {
+  struct mw_program *p = arg;
+  p->probation = NULL;
+}
+
+static void tell_success(const struct mw_program *p, const struct run *old) {
+  mw_log(MW_LOG_INFO, "reloaded", MW_STR("script", mw_bundle_origin(p->active->bundle)),
+         MW_STR("revision", revision_of(p->active)), MW_STR("before", revision_of(old)),
+         MW_NUM("seconds", (double)(mw_clock_now() - p->offered_at) / 1e9));
+}
+
+// All in this turn of the loop. The old one's informers are held before it lets go of them.
+static void commit_staging(struct mw_program *p) {
+  struct run *old = p->active, *new = p->staging;
+  mw_timer_cancel(&p->warm_up);
+  mw_generation_commit(new->generation);
+  if (p->failure != NULL) {
+    fail_staging(p, p->failure);
+    mw_free(p->failure);
+    p->failure = NULL;
+    return;
+  }
+  p->staging = NULL;
+  p->active = new;
+  mw_keep_settle(p->keep);
+  mw_generation_each_wanted(old->generation, keep_wanted, p);
+  remember(p, old->bundle);
+  retire(p, old, true);
+  mw_timer_cancel(&p->probation);
+  p->probation = mw_timer_start(mw_host_loop(p->host), MW_PROGRAM_PROBATION, on_probation_over, p);
+  tell_success(p, old);
+}
+
+static void stage(struct mw_program *p, struct mw_bundle *b) {
+  struct mw_buf report;
+  struct mw_err err;
+  mw_buf_init(&report, REPORT_MAX);
+  p->offered_at = mw_clock_now();
+  if (mw_bundle_check(b, &report) < 0) {
+    tell_failure(p, b, report.p);
+  } else if ((p->staging = run_new(p, b, &err)) == NULL) {
+    tell_failure(p, b, err.message);
+  } else if (mw_generation_load(p->staging->generation, &err) < 0) {
+    fail_staging(p, err.message);
+  } else {
+    mw_generation_each_wanted(p->staging->generation, start_wanted, p);
+    p->warm_up = mw_timer_start(mw_host_loop(p->host), warm_up_seconds, on_warm_up_over, p);
+  }
+  mw_buf_deinit(&report);
+}
+
+// ---- moving on ----
+
+// Whatever can be done next. Called from the loop.
+static void go_on(struct mw_program *p) {
+  if (p->done != NULL) {
+    bool waits = p->active != NULL || p->staging != NULL;
+    for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++)
+      waits = waits || (p->retiring[i] != NULL && !p->retiring[i]->stuck);
+    if (waits) return;
+    mw_loop_cb done = p->done;
+    p->done = NULL;
+    done(p->done_ctx);
+    return;
+  }
+  // A revision that is staged needs a place to retire to, as the active one does after it.
+  if (p->next != NULL && p->staging == NULL && has_place(p)) {
+    struct mw_bundle *b = p->next;
+    p->next = NULL;
+    stage(p, b);
+    mw_bundle_unref(b);
+  }
+  if (p->staging != NULL && mw_keep_is_synced(p->keep) && has_place(p)) commit_staging(p);
+}
+
+void mw_program_offer(struct mw_program *p, struct mw_bundle *b) {
+  if (p->done != NULL || p->active == NULL) return;
+  if (p->next != NULL) mw_bundle_unref(p->next);
+  p->next = NULL;
+  if (p->staging != NULL) drop_staging(p);
+  if (strcmp(mw_bundle_revision(b), revision_of(p->active)) == 0) return;
+  if (is_bad(p, b)) {
+    mw_log(MW_LOG_DEBUG, "a revision that failed before is left alone",
+           MW_STR("revision", mw_bundle_revision(b)));
+    return;
+  }
+  p->next = mw_bundle_ref(b);
+  go_on(p);
+}
+
+int mw_program_load(struct mw_program *p, struct mw_err *err) {
+  struct mw_bundle *b = NULL;
+  if (p->config.path != NULL && (b = mw_bundle_read(p->config.path, err)) == NULL) return err->code;
+  p->active = run_new(p, b, err);
+  if (b != NULL) mw_bundle_unref(b);
+  if (p->active == NULL) return err->code;
+  return mw_generation_load(p->active->generation, err);
+}
+
+void mw_program_commit(struct mw_program *p) { mw_generation_commit(p->active->generation); }
+
+struct mw_generation *mw_program_active(struct mw_program *p) {
+  return p->active != NULL ? p->active->generation : NULL;
+}
+
+bool mw_program_is_busy(const struct mw_program *p) {
+  return p->active != NULL && mw_generation_is_busy(p->active->generation);
+}
+
+void mw_program_look(struct mw_program *p) {
+  if (p->active != NULL) mw_generation_changed(p->active->generation);
+  for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++)
+    if (p->retiring[i] != NULL) mw_generation_changed(p->retiring[i]->generation);
+  go_on(p);
+}
+
+// ---- the end ----
+
+static void on_active_stopped(void *arg) {
+  struct mw_program *p = arg;
+  struct run *r = p->active;
+  if (!mw_generation_is_drained(r->generation)) p->undone = true;
+  p->active = NULL;
+  if (mw_generation_has_ended(r->generation)) {
+    run_free(r);
+  } else {
+    r->stuck = true;
+    p->retiring[0] = r;
+  }
+  go_on(p);
+}
+
+void mw_program_stop(struct mw_program *p, double grace, double patience, mw_loop_cb done,
+                     void *ctx) {
+  assert(p->done == NULL);
+  p->done = done;
+  p->done_ctx = ctx;
+  mw_timer_cancel(&p->probation);
+  for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++)
+    if (p->retiring[i] != NULL) mw_generation_hurry(p->retiring[i]->generation, grace);
+  if (p->staging != NULL) drop_staging(p);
+  mw_keep_release(p->keep);
+  if (p->active != NULL) {
+    mw_generation_stop(p->active->generation, grace, patience, on_active_stopped, p);
+  } else {
+    mw_host_poke(p->host);  // which looks
+  }
+}
+
+bool mw_program_has_ended(const struct mw_program *p) {
+  for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++)
+    if (p->retiring[i] != NULL) return false;
+  return p->active == NULL && p->staging == NULL;
+}
+
+bool mw_program_is_drained(const struct mw_program *p) { return !p->undone; }
+
+void mw_program_free(struct mw_program *p) {
+  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++) {
+    if (p->history[i] != NULL) mw_bundle_unref(p->history[i]);
+    mw_free(p->bad[i]);
+  }
+  if (p->next != NULL) mw_bundle_unref(p->next);
+  mw_keep_free(p->keep);
+  mw_free(p);
+}

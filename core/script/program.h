@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program: one script that the command line named, through its revisions. Script thread only.
+//
+// One generation is active. A new revision is staged beside it, and touches nothing: its files are
+// compiled, its load phase declares, and what it wants to watch is read while the active one goes
+// on working. Then it takes over in one turn of the loop (commit), and the one before drains: calls
+// and reconciles under way end on the old code, events that came before the turn are delivered
+// there, all later ones here. Whatever fails before that turn changes nothing; the report says why,
+// and stays until another revision is offered.
+//
+// Informers, queues and the lease belong to the host, so they never notice. Informers that nobody
+// wants any more are kept for a while (MW_PROGRAM_KEEP): who undoes a change finds them warm.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "script/bundle.h"
+#include "script/generation.h"
+#include "transport/loop.h"
+
+struct mw_program;
+
+enum {
+  MW_PROGRAM_RETIRING = 4,   // generations that drain at once; the next revision waits for them
+  MW_PROGRAM_KEEP = 300,     // seconds that an informer is kept for nobody
+  MW_PROGRAM_HISTORY = 5,    // revisions that are remembered, to go back to
+  MW_PROGRAM_PROBATION = 60  // seconds in which a failure goes back to the revision before
+};
+
+struct mw_program_config {
+  const char *path;    // a file or a directory
+  const char *module;  // or a part of Moonwatch (generation.h), which has no revisions
+  mw_state_open_cb open;
+  const char *agent;
+  bool jit;
+  bool metered;
+  size_t memory_limit;  // of a generation; 0: none
+  bool watched;         // revisions are noticed by themselves
+};
+
+struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_config *config);
+// Reads, checks and loads the first revision. The error names file and line.
+int mw_program_load(struct mw_program *p, struct mw_err *err);
+void mw_program_commit(struct mw_program *p);  // of the first revision
+
+// Another revision, +0. Tries to make it the active one.
+void mw_program_offer(struct mw_program *p, struct mw_bundle *b);
+// The active generation; NULL: none.
+struct mw_generation *mw_program_active(struct mw_program *p);
+// Whether something keeps it running.
+bool mw_program_is_busy(const struct mw_program *p);
+// Something changed in the host (mw_host_poke).
+void mw_program_look(struct mw_program *p);
+
+// As mw_generation_stop, for all that there is of it; done is called from the loop.
+void mw_program_stop(struct mw_program *p, double grace, double patience, mw_loop_cb done,
+                     void *ctx);
+bool mw_program_has_ended(const struct mw_program *p);
+bool mw_program_is_drained(const struct mw_program *p);
+// After stop reported done.
+void mw_program_free(struct mw_program *p);
