@@ -6,7 +6,7 @@ local kinds = require "kube.sandbox.coverage_kinds"
 local names = require "kube.sandbox.names"
 local values = require "kube.sandbox.coverage_values"
 
-local one_of, at_least, is_right, labels = values.one_of, values.at_least, values.is_right, values.labels
+local one_of, labels = values.one_of, values.labels
 
 -- The annotations of pods that have rules of their own begin like these.
 local RULED = { "^[%w.]*seccomp%.security%.", "^[%w.]*apparmor%.security%.", "^scheduler%.alpha%.kubernetes%.io/",
@@ -90,27 +90,11 @@ local function document(spec)
 end
 
 local JOB = {
-  parallelism = at_least(0), completions = at_least(0), backoffLimit = at_least(0),
-  activeDeadlineSeconds = at_least(0), ttlSecondsAfterFinished = at_least(0),
-  completionMode = one_of "NonIndexed", manualSelector = true, selector = true, suspend = true,
-  podReplacementPolicy = one_of("TerminatingOrFailed", "Failed"), template = TEMPLATE,
+  parallelism = true, completions = true, backoffLimit = true, backoffLimitPerIndex = true, maxFailedIndexes = true,
+  activeDeadlineSeconds = true, ttlSecondsAfterFinished = true, completionMode = true, managedBy = true,
+  manualSelector = true, podFailurePolicy = true, podReplacementPolicy = true, selector = true, successPolicy = true,
+  suspend = true, template = TEMPLATE,
 }
-
-local RANGES = { { 0, 59 }, { 0, 23 }, { 1, 31 }, { 1, 12 }, { 0, 6 } }
-local DESCRIPTORS = one_of("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
-
--- Five stars or numbers, each within its range: what is more than that is not read.
-local function schedule(value)
-  if DESCRIPTORS(value) then return true end
-  local i = 0
-  for text in value:gmatch("%S+") do
-    i = i + 1
-    local range = RANGES[i]
-    local number = text:find("^%d+$") and tonumber(text)
-    if not range or text ~= "*" and not (number and number >= range[1] and number <= range[2]) then return false end
-  end
-  return i == #RANGES
-end
 
 local fields = {
   pods = { open = true, fields = {
@@ -119,33 +103,27 @@ local fields = {
   } },
   podtemplates = { open = true, fields = { template = TEMPLATE } },
   replicationcontrollers = document {
-    replicas = true, selector = labels, template = TEMPLATE, minReadySeconds = at_least(0),
+    replicas = true, selector = labels, template = TEMPLATE, minReadySeconds = true,
   },
   ["apps/replicasets"] = document {
-    replicas = true, selector = true, template = TEMPLATE, minReadySeconds = at_least(0),
+    replicas = true, selector = true, template = TEMPLATE, minReadySeconds = true,
   },
   ["apps/deployments"] = document {
     replicas = true, selector = true, template = TEMPLATE, minReadySeconds = true, strategy = true,
     revisionHistoryLimit = true, progressDeadlineSeconds = true, paused = true,
   },
   ["apps/daemonsets"] = document {
-    selector = true, template = TEMPLATE, minReadySeconds = at_least(0), revisionHistoryLimit = at_least(0),
-    updateStrategy = { fields = { type = one_of("RollingUpdate", "OnDelete"),
-      rollingUpdate = { fields = { maxUnavailable = at_least(1), maxSurge = one_of(0) } } } },
+    selector = true, template = TEMPLATE, minReadySeconds = true, revisionHistoryLimit = true, updateStrategy = true,
   },
   ["apps/statefulsets"] = document {
-    replicas = true, selector = true, template = TEMPLATE, minReadySeconds = at_least(0),
-    revisionHistoryLimit = at_least(0), podManagementPolicy = one_of("OrderedReady", "Parallel"),
-    serviceName = is_right(names.label), ordinals = { fields = { start = at_least(0) } },
-    persistentVolumeClaimRetentionPolicy = { fields = { whenDeleted = one_of("Retain", "Delete"),
-      whenScaled = one_of("Retain", "Delete") } },
-    updateStrategy = { fields = { type = one_of("RollingUpdate", "OnDelete"),
-      rollingUpdate = { fields = { partition = at_least(0) } } } },
+    replicas = true, selector = true, template = TEMPLATE, minReadySeconds = true, revisionHistoryLimit = true,
+    podManagementPolicy = true, serviceName = true, ordinals = true, persistentVolumeClaimRetentionPolicy = true,
+    updateStrategy = true, volumeClaimTemplates = { each = kinds.persistentvolumeclaims },
   },
   ["batch/jobs"] = document(JOB),
   ["batch/cronjobs"] = document {
-    concurrencyPolicy = true, suspend = true, schedule = schedule, startingDeadlineSeconds = at_least(0),
-    successfulJobsHistoryLimit = at_least(0), failedJobsHistoryLimit = at_least(0),
+    concurrencyPolicy = true, suspend = true, schedule = true, startingDeadlineSeconds = true,
+    successfulJobsHistoryLimit = true, failedJobsHistoryLimit = true, timeZone = one_of("UTC", "Etc/UTC"),
     jobTemplate = { fields = { metadata = { open = true, fields = { labels = labels, annotations = annotations } },
       spec = { fields = JOB } } },
   },

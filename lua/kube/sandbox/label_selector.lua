@@ -1,5 +1,8 @@
 -- metav1.LabelSelector, as specs of objects have them: { matchLabels, matchExpressions }.
 local field = require "kube.sandbox.field"
+local json = require "kube.sandbox.json"
+local meta = require "kube.sandbox.meta"
+local names = require "kube.sandbox.names"
 
 local label_selector = {}
 
@@ -26,19 +29,31 @@ end
 
 local OPERATORS = { In = true, NotIn = true, Exists = false, DoesNotExist = false }
 
+local function add_all(errors, path, value, ...)
+  for _, problem in ipairs { ... } do errors[#errors + 1] = field.invalid(path, value, problem) end
+end
+
+local function check_expression(errors, e, at)
+  local takes_values, values = OPERATORS[e.operator], json.get(e, "values") or {}
+  if takes_values == nil then
+    errors[#errors + 1] = field.invalid(at .. ".operator", e.operator or "", "not a valid selector operator")
+  elseif takes_values and not values[1] then
+    errors[#errors + 1] = field.required(at .. ".values", "must be specified when `operator` is 'In' or 'NotIn'")
+  elseif not takes_values and values[1] then
+    errors[#errors + 1] = field.forbidden(at .. ".values",
+      "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+  end
+  add_all(errors, at .. ".key", e.key or "", names.qualified(e.key or "", "a valid label key"))
+  for i, value in ipairs(values) do
+    add_all(errors, ("%s.values[%d]"):format(at, i - 1), value, names.label_value(value))
+  end
+end
+
 --- Adds what is wrong with a selector at `path`.
 function label_selector.check(errors, selector, path)
-  for i, e in ipairs(selector.matchExpressions or {}) do
-    local at = ("%s.matchExpressions[%d]"):format(path, i - 1)
-    local takes_values = OPERATORS[e.operator]
-    if takes_values == nil then
-      errors[#errors + 1] = field.invalid(at .. ".operator", e.operator or "", "not a valid selector operator")
-    elseif takes_values and not (e.values and e.values[1]) then
-      errors[#errors + 1] = field.required(at .. ".values", "must be specified when `operator` is 'In' or 'NotIn'")
-    elseif not takes_values and e.values and e.values[1] then
-      errors[#errors + 1] = field.forbidden(at .. ".values",
-        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-    end
+  meta.check_labels(errors, json.get(selector, "matchLabels") or {}, path .. ".matchLabels")
+  for i, e in ipairs(json.get(selector, "matchExpressions") or {}) do
+    check_expression(errors, e, ("%s.matchExpressions[%d]"):format(path, i - 1))
   end
 end
 

@@ -1,7 +1,9 @@
 -- Jobs and cron jobs: defaults, the labels by which a job knows its pods, what is set for good.
+local cron_schedule = require "kube.sandbox.strategies.cron_schedule"
 local field = require "kube.sandbox.field"
+local job_rules = require "kube.sandbox.strategies.job_rules"
+local job_status = require "kube.sandbox.strategies.job_status"
 local json = require "kube.sandbox.json"
-local pod_rules = require "kube.sandbox.strategies.pod_rules"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
 
 local jobs = {}
@@ -52,48 +54,19 @@ local function create_job(_, document)
     inside(template, "metadata", function(metadata) add_labels(metadata, own) end)
   end)
   if borrowed then m.labels = spec.template.metadata.labels end
-  set(spec, "selector", json.object {
-    matchLabels = json.object { [PREFIX .. "controller-uid"] = m.uid },
-  })
+  set(spec, "selector", json.object {})
+  inside(spec, "selector", function(selector)
+    set(selector, "matchLabels", json.object {})
+    inside(selector, "matchLabels", function(labels) set(labels, PREFIX .. "controller-uid", m.uid) end)
+  end)
   return document
 end
 
-local RESTARTS = { OnFailure = true, Never = true }
-
-local function check_template(errors, spec, path)
-  local template = json.get(spec, "template", "spec") or json.object {}
-  pod_rules.check(errors, template, path .. ".spec")
-  if template.restartPolicy == "Always" then
-    errors[#errors + 1] = field.required(path .. ".spec.restartPolicy", 'valid values: "OnFailure", "Never"')
-  elseif not RESTARTS[template.restartPolicy] then
-    errors[#errors + 1] = field.not_supported(path .. ".spec.restartPolicy", template.restartPolicy or "",
-      { "OnFailure", "Never" })
-  end
-end
-
-local function check_count(errors, spec, name)
-  if (tonumber(spec[name]) or 0) < 0 then
-    errors[#errors + 1] = field.invalid("spec." .. name, spec[name], "must be greater than or equal to 0")
-  end
-end
-
-local function validate_job(_, new, old, errors)
-  local spec = new.spec or json.object {}
-  for _, name in ipairs { "parallelism", "completions", "backoffLimit", "activeDeadlineSeconds",
-    "ttlSecondsAfterFinished" } do
-    check_count(errors, spec, name)
-  end
-  if spec.manualSelector == true and not spec.selector then
-    errors[#errors + 1] = field.required("spec.selector")
-    errors[#errors + 1] = field.invalid("spec.template.metadata.labels",
-      json.get(spec, "template", "metadata", "labels"), "`selector` does not match template `labels`")
-  end
-  check_template(errors, spec, "spec.template")
-  if not old then return end
-  for _, name in ipairs { "completions", "selector", "template", "completionMode" } do
-    if not json.equal(spec[name], old.spec[name]) then
-      errors[#errors + 1] = field.immutable("spec." .. name, spec[name])
-    end
+local function validate_job(_, new, old, errors, subresource)
+  if subresource == "status" then
+    job_status.check(errors, new, old)
+  else
+    job_rules.validate(errors, new, old)
   end
 end
 
@@ -123,37 +96,70 @@ end
 
 local CONCURRENCY = { "Allow", "Forbid", "Replace" }
 
-local DESCRIPTORS = { ["@yearly"] = true, ["@annually"] = true, ["@monthly"] = true, ["@weekly"] = true,
-  ["@daily"] = true, ["@midnight"] = true, ["@hourly"] = true }
-
--- What is wrong with a schedule; the ranges of its fields are not looked at.
-local function schedule_problem(schedule)
-  if DESCRIPTORS[schedule] or schedule:find("^@every ") then return nil end
-  if schedule:find("^@") then return "unrecognized descriptor: " .. schedule end
-  local fields = {}
-  for name in schedule:gmatch("%S+") do fields[#fields + 1] = name end
-  if #fields == 5 then return nil end
-  return ("expected exactly 5 fields, found %d: [%s]"):format(#fields, table.concat(fields, " "))
-end
-
-local function check_schedule(errors, schedule)
+local function check_schedule(errors, spec, old)
+  local schedule, zone, path = spec.schedule or "", json.get(spec, "timeZone"), "spec.schedule"
   if schedule == "" then
-    errors[#errors + 1] = field.required("spec.schedule")
+    errors[#errors + 1] = field.required(path)
     return
   end
-  local problem = schedule_problem(schedule)
-  if problem then errors[#errors + 1] = field.invalid("spec.schedule", schedule, problem) end
+  local problem = cron_schedule.problem(schedule)
+  if problem then errors[#errors + 1] = field.invalid(path, schedule, problem) end
+  if not schedule:find("TZ", 1, true) then return end
+  if not (json.get(old, "schedule") or ""):find("TZ", 1, true) then
+    errors[#errors + 1] = field.invalid(path, schedule,
+      "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+  elseif zone then
+    errors[#errors + 1] = field.invalid(path, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule")
+  end
 end
 
-local function validate_cron(_, new, _, errors)
-  local spec = new.spec or json.object {}
-  check_schedule(errors, spec.schedule or "")
+local function zone_problem(zone)
+  if zone == "" then return "timeZone must be nil or non-empty string" end
+  for part in (zone .. "/"):gmatch("([^/]*)/") do
+    local odd = part == "." or part == ".." or part:find("^%-") or not part:find("^[%w.+_-]+$") or #part > 14
+    if odd then return "unknown time zone " .. zone end
+  end
+  if zone:lower() == "local" then
+    return "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+  end
+end
+
+local COUNTS = { "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit" }
+local NAME_LENGTH = 52
+
+local function check_job_template(errors, spec)
+  local job, path = json.get(spec, "jobTemplate", "spec") or json.object {}, "spec.jobTemplate.spec"
+  job_rules.check(errors, job, path)
+  if json.get(job, "selector") then
+    errors[#errors + 1] = field.invalid(path .. ".selector", job.selector, "`selector` will be auto-generated")
+  end
+  if job.manualSelector == true then
+    errors[#errors + 1] = field.not_supported(path .. ".manualSelector", true, { "nil", "false" })
+  end
+end
+
+local function validate_cron(_, new, old, errors, subresource)
+  if subresource == "status" then return end
+  local spec, before = new.spec or json.object {}, old and old.spec
+  check_schedule(errors, spec, before)
+  local zone = json.get(spec, "timeZone")
+  local problem = zone and zone ~= json.get(before, "timeZone") and zone_problem(zone)
+  if problem then errors[#errors + 1] = field.invalid("spec.timeZone", zone, problem) end
   local known = false
   for _, name in ipairs(CONCURRENCY) do known = known or spec.concurrencyPolicy == name end
   if not known then
     errors[#errors + 1] = field.not_supported("spec.concurrencyPolicy", spec.concurrencyPolicy, CONCURRENCY)
   end
-  check_template(errors, json.get(spec, "jobTemplate", "spec") or json.object {}, "spec.jobTemplate.spec.template")
+  check_job_template(errors, spec)
+  for _, name in ipairs(COUNTS) do
+    if (tonumber(spec[name]) or 0) < 0 then
+      errors[#errors + 1] = field.invalid("spec." .. name, spec[name], "must be greater than or equal to 0")
+    end
+  end
+  if not old and #(new.metadata.name or "") > NAME_LENGTH then
+    errors[#errors + 1] = field.invalid("metadata.name", new.metadata.name,
+      ("must be no more than %d characters"):format(NAME_LENGTH))
+  end
 end
 
 function jobs.of(R)
