@@ -90,11 +90,17 @@ static void links_close_gap(struct links *t, size_t i) {
   t->slots[i].object = NULL;
 }
 
+// The slot of o, or a free one; there are slots.
+static size_t link_find(const struct links *t, const struct mw_object *o) {
+  size_t i = link_home(t, o);
+  while (t->slots[i].object != NULL && t->slots[i].object != o) i = link_after(t, i);
+  return i;
+}
+
 // Removes and returns the sets of o.
 static sets_ref links_take(struct links *t, const struct mw_object *o) {
   if (t->count == 0) return 0;
-  size_t i = link_home(t, o);
-  while (t->slots[i].object != NULL && t->slots[i].object != o) i = link_after(t, i);
+  size_t i = link_find(t, o);
   if (t->slots[i].object == NULL) return 0;
   sets_ref sets = t->slots[i].sets;
   links_close_gap(t, i);
@@ -266,6 +272,10 @@ int mw_index_update(struct mw_index *x, struct mw_object *old, struct mw_object 
   }
   if (now != 0) links_add(&x->links, o, now);
   return rc;
+}
+
+bool mw_index_holds(const struct mw_index *x, const struct mw_object *o) {
+  return x->links.count > 0 && x->links.slots[link_find(&x->links, o)].object != NULL;
 }
 
 const struct mw_objmap *mw_index_get(const struct mw_index *x, struct mw_slice value) {

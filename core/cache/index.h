@@ -42,6 +42,8 @@ struct mw_slice mw_index_name(const struct mw_index *x);
 // o is in no set, and the result is negative (a failure without a code of its own: MW_ESCRIPT).
 int mw_index_update(struct mw_index *x, struct mw_object *old, struct mw_object *o,
                     struct mw_err *err) __attribute__((warn_unused_result));
+// Whether o is in a set.
+bool mw_index_holds(const struct mw_index *x, const struct mw_object *o);
 // The values that o has or would have, as the function says; same errors.
 int mw_index_compute(const struct mw_index *x, struct mw_object *o, struct mw_values *out,
                      struct mw_err *err) __attribute__((warn_unused_result));

@@ -4,6 +4,9 @@
 //
 // Owners have names, names refer to indexes: one that several names refer to is built and updated
 // once.
+//
+// An index that was added to a full store is built in slices. Events go into it from the beginning;
+// the walk over the store passes over the objects that it finds there already.
 #include "cache/indexer.h"
 
 #include <stdlib.h>
@@ -21,6 +24,9 @@ struct held {
   char *identity;  // of identity_len; NULL: it is not shared
   size_t identity_len;
   unsigned names;  // 0: it goes as soon as no index function is on the stack
+  bool building;   // not all objects have been visited
+  bool calling;    // its function is on the stack
+  struct mw_objmap_walk walk;
 };
 
 struct name {
@@ -35,9 +41,10 @@ struct mw_indexer {
   size_t held_count;
   struct name *names;  // in the order in which they were added
   size_t name_count;
-  unsigned calling;  // index functions on the stack: the indexes stay as they are
-  bool orphans;      // some have no name any more
-  uint64_t *spent;   // during a replace: nanoseconds per index; else NULL
+  unsigned calling;                  // index functions on the stack: the indexes stay as they are
+  bool orphans;                      // some have no name any more
+  const struct mw_object *applying;  // in the store already, and in the indexes one after the other
+  uint64_t *spent;                   // during a replace: nanoseconds per index; else NULL
   size_t object_bytes;
   unsigned long long failures;
   size_t rv_len;
@@ -110,10 +117,12 @@ static int check_name(const struct mw_indexer *ix, const void *owner,
 }
 
 // An index follows a change of the store. Its function may be a script that calls back here.
-static int update_index(struct mw_indexer *ix, struct mw_index *x, struct mw_object *old,
+static int update_index(struct mw_indexer *ix, struct held *h, struct mw_object *old,
                         struct mw_object *o, struct mw_err *err) {
   ix->calling++;
-  int rc = mw_index_update(x, old, o, err);
+  h->calling = true;
+  int rc = mw_index_update(h->index, old, o, err);
+  h->calling = false;
   ix->calling--;
   return rc;
 }
@@ -150,18 +159,87 @@ static void remove_name(struct mw_indexer *ix, size_t i) {
   memmove(&ix->names[i], &ix->names[i + 1], (ix->name_count - i) * sizeof ix->names[0]);
 }
 
-static int index_existing(struct mw_indexer *ix, struct mw_index *x, struct mw_err *err) {
-  struct mw_object *o;
-  for (size_t cursor = 0; (o = mw_objmap_next(&ix->store, &cursor)) != NULL;) {
-    struct mw_err why = {0};
-    int rc = update_index(ix, x, NULL, o, &why);
-    if (rc == 0) continue;
-    return mw_err_set(err, rc, "index \"%s\" fails on \"%s\": %s", mw_shown(mw_index_name(x)).text,
-                      mw_shown(mw_object_key(o)).text,
-                      why.code != 0 ? why.message : mw_err_text(rc));
-  }
-  return 0;
+// ---- building ----
+
+// Says so the first time, then each time their number has doubled.
+static void report_failure(struct mw_indexer *ix, const struct held *h, const struct mw_object *o,
+                           int rc, const struct mw_err *err) {
+  ix->failures++;
+  if ((ix->failures & (ix->failures - 1)) != 0) return;
+  mw_log(MW_LOG_WARN, "an index function failed; the object is not in that index",
+         MW_SLC("index", mw_index_name(h->index)), MW_SLC("key", mw_object_key(o)),
+         MW_STR("error", err->code != 0 ? err->message : mw_err_text(rc)),
+         MW_INT("failures", ix->failures));
 }
+
+struct build {
+  struct mw_indexer *ix;
+  struct held *held;
+  size_t count;  // of objects seen
+  int rc;        // of the first failure
+  struct mw_err *err;
+  bool strict;  // that failure ends it, and is told in err
+};
+
+static void build_one(void *ctx, struct mw_object *o) {
+  struct build *b = ctx;
+  struct mw_err why = {0};
+  b->count++;
+  if (b->rc < 0 || o == b->ix->applying || mw_index_holds(b->held->index, o)) return;
+  int rc = update_index(b->ix, b->held, NULL, o, &why);
+  if (rc == 0) return;
+  if (!b->strict) {
+    report_failure(b->ix, b->held, o, rc, &why);
+    return;
+  }
+  b->rc = mw_err_set(b->err, rc, "index \"%s\" fails on \"%s\": %s",
+                     mw_shown(mw_index_name(b->held->index)).text, mw_shown(mw_object_key(o)).text,
+                     why.code != 0 ? why.message : mw_err_text(rc));
+}
+
+// The first objects of a store that is there already.
+static int begin_build(struct mw_indexer *ix, struct held *h, struct mw_err *err) {
+  struct build b = {.ix = ix, .held = h, .err = err, .strict = true};
+  h->building = true;
+  while (b.rc == 0 && b.count < MW_INDEX_AT_ONCE && h->building) {
+    h->building = mw_objmap_step(&ix->store, &h->walk, build_one, &b);
+  }
+  return b.rc;
+}
+
+static void go_on_building(struct mw_indexer *ix, struct held *h, uint64_t deadline) {
+  struct build b = {.ix = ix, .held = h};
+  while (h->building && h->names > 0 && mw_clock_now() < deadline) {
+    h->building = mw_objmap_step(&ix->store, &h->walk, build_one, &b);
+  }
+}
+
+bool mw_indexer_build(struct mw_indexer *ix, uint64_t deadline) {
+  bool built = true;
+  for (size_t i = 1; i < ix->held_count; i++) {
+    go_on_building(ix, ix->held[i], deadline);
+    if (ix->held[i]->building && ix->held[i]->names > 0) built = false;
+  }
+  sweep_orphans(ix);
+  return built;
+}
+
+bool mw_indexer_is_built(const struct mw_indexer *ix, const void *owner) {
+  for (size_t i = 0; i < ix->name_count; i++) {
+    if (ix->names[i].owner == owner && ix->names[i].held->building) return false;
+  }
+  return true;
+}
+
+// The index to be read, whole: what is missing is built. An index function that reads its own index
+// gets it as it is. Until sweep_orphans.
+static struct held *read_index(struct mw_indexer *ix, const void *owner, struct mw_slice name) {
+  struct held *h = find_index(ix, owner, name);
+  if (h != NULL && h->building && !h->calling) go_on_building(ix, h, UINT64_MAX);
+  return h;
+}
+
+// ---- adding and removing ----
 
 static void refuse_spec(const struct mw_index_spec *spec) {
   if (spec->free_ctx != NULL) spec->free_ctx(spec->ctx);
@@ -184,7 +262,7 @@ static int add_index(struct mw_indexer *ix, const void *owner, const struct mw_i
   h->names++;
   ix->names = mw_xrealloc(ix->names, (ix->name_count + 1) * sizeof *ix->names);
   ix->names[ix->name_count++] = (struct name){owner, mw_xstrdup(spec->name), h};
-  if (!shared) return index_existing(ix, h->index, err);
+  if (!shared) return begin_build(ix, h, err);
   refuse_spec(spec);
   return 0;
 }
@@ -239,31 +317,22 @@ void mw_indexer_each_index(const struct mw_indexer *ix, const void *owner,
 
 // ---- writes ----
 
-// Says so the first time, then each time their number has doubled.
-static void report_failure(struct mw_indexer *ix, const struct mw_index *x,
-                           const struct mw_object *o, int rc, const struct mw_err *err) {
-  ix->failures++;
-  if ((ix->failures & (ix->failures - 1)) != 0) return;
-  mw_log(MW_LOG_WARN, "an index function failed; the object is not in that index",
-         MW_SLC("index", mw_index_name(x)), MW_SLC("key", mw_object_key(o)),
-         MW_STR("error", err->code != 0 ? err->message : mw_err_text(rc)),
-         MW_INT("failures", ix->failures));
-}
-
 // The store has changed from old to o (one may be NULL): the indexes and sums follow.
 static void apply(struct mw_indexer *ix, struct mw_object *old, struct mw_object *o) {
   if (old == o) return;
   if (old != NULL) ix->object_bytes -= mw_object_memory(old);
   if (o != NULL) ix->object_bytes += mw_object_memory(o);
+  ix->applying = o;
   for (size_t i = 0; i < ix->held_count; i++) {
-    struct mw_index *x = ix->held[i]->index;
+    struct held *h = ix->held[i];
     struct mw_err err;
     err.code = 0;
     uint64_t since = ix->spent != NULL && i > 0 ? mw_clock_now() : 0;
-    int rc = update_index(ix, x, old, o, &err);
+    int rc = update_index(ix, h, old, o, &err);
     if (since > 0) ix->spent[i] += mw_clock_now() - since;
-    if (rc < 0) report_failure(ix, x, o, rc, &err);
+    if (rc < 0) report_failure(ix, h, o, rc, &err);
   }
+  ix->applying = NULL;
   sweep_orphans(ix);
 }
 
@@ -389,10 +458,11 @@ void mw_indexer_list(const struct mw_indexer *ix, struct mw_slice ns,
 
 int mw_indexer_by_index(struct mw_indexer *ix, const void *owner, struct mw_slice index,
                         struct mw_slice value, struct mw_object_list *out, struct mw_err *err) {
-  const struct held *h = find_index(ix, owner, index);
+  const struct held *h = read_index(ix, owner, index);
   if (h == NULL) return no_index(index, err);
   const struct mw_objmap *m = mw_index_get(h->index, value);
   if (m != NULL) add_all(m, out);
+  sweep_orphans(ix);
   return 0;
 }
 
@@ -408,7 +478,7 @@ static void add_new(const struct mw_objmap *m, struct mw_objmap *seen, struct mw
 
 int mw_indexer_index(struct mw_indexer *ix, const void *owner, struct mw_slice index,
                      struct mw_object *o, struct mw_object_list *out, struct mw_err *err) {
-  const struct held *h = find_index(ix, owner, index);
+  struct held *h = read_index(ix, owner, index);
   if (h == NULL) return no_index(index, err);
   const struct mw_index *x = h->index;
   struct mw_values values;
@@ -452,8 +522,9 @@ int mw_indexer_index_keys(struct mw_indexer *ix, const void *owner, struct mw_sl
 
 void mw_indexer_index_values(struct mw_indexer *ix, const void *owner, struct mw_slice index,
                              struct mw_values *out) {
-  const struct held *h = find_index(ix, owner, index);
+  const struct held *h = read_index(ix, owner, index);
   if (h != NULL) mw_index_values(h->index, out);
+  sweep_orphans(ix);
 }
 
 void mw_indexer_stats(const struct mw_indexer *ix, struct mw_indexer_stats *out) {

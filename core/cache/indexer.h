@@ -3,8 +3,8 @@
 //
 // TRAPs decided: an index function that fails on a write never breaks the write and never leaves
 // half an index: the object has no values in that index, and the failure is counted and reported
-// (S-STO-23). One that fails on existing objects refuses the registration. Index values are
-// remembered per object, so removal never calls the function again and a function that changes
+// (S-STO-23). One that fails on the first existing objects refuses the registration. Index values
+// are remembered per object, so removal never calls the function again and a function that changes
 // its mind cannot strand an entry. Indexes can be removed (our extension to S-STO-27). Index
 // functions may be scripts that call back here: they may read, but while one runs the set of
 // indexes stays as it is.
@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "cache/extract.h"
@@ -33,8 +34,11 @@ struct mw_indexer *mw_indexer_new(void);
 void mw_indexer_free(struct mw_indexer *ix);
 
 // Adds all or none: MW_EEXIST names a clash, MW_ESCRIPT or another code an object that the function
-// fails on. Existing objects are indexed before it returns (S-STO-26). MW_ESTATE inside an index
-// function.
+// fails on. The first MW_INDEX_AT_ONCE existing objects are indexed before it returns, and the rest
+// by mw_indexer_build, so that a large store stops nobody; from there on failures are those of
+// writes. Nobody reads half an index: whoever is earlier than that builds the rest (S-STO-26).
+// MW_ESTATE inside an index function.
+enum { MW_INDEX_AT_ONCE = 256 };
 int mw_indexer_add_indexes(struct mw_indexer *ix, const void *owner,
                            const struct mw_index_spec *specs, size_t count, struct mw_err *err)
     __attribute__((warn_unused_result));
@@ -45,6 +49,11 @@ int mw_indexer_remove_index(struct mw_indexer *ix, const void *owner, struct mw_
 // Removes all that the owner has, also inside an index function: those that are called there go
 // when it has returned.
 void mw_indexer_drop_owner(struct mw_indexer *ix, const void *owner);
+// Goes on with indexes that are not built yet until the deadline (mw_clock_now()); true when there
+// are none.
+bool mw_indexer_build(struct mw_indexer *ix, uint64_t deadline);
+// Whether all that the owner has are built.
+bool mw_indexer_is_built(const struct mw_indexer *ix, const void *owner);
 // Calls cb with the name of each index that the owner has.
 void mw_indexer_each_index(const struct mw_indexer *ix, const void *owner,
                            void (*cb)(void *ctx, struct mw_slice name), void *ctx);

@@ -20,6 +20,7 @@
 
 enum {
   SLICE_NS = 4 * 1000 * 1000,
+  BUILD_NS = 2 * 1000 * 1000,   // of each turn for indexes that are being built
   MANY_QUEUED = 10,             // S-RF-26: with more than that behind it,
   SLOW_NS = 100 * 1000 * 1000,  // a batch that takes longer than this is told
   NAME_ROOM = 600
@@ -48,6 +49,7 @@ struct mw_informer {
   struct mw_informer_metrics *metrics;  // NULL: none
   struct mw_delta_batch batch;          // being applied
   bool drain_posted;
+  bool build_posted;
   bool source_ended;  // it will not wake us again
   bool closing;       // the processor has been told to close
   bool synced;
@@ -399,13 +401,43 @@ struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
   return l;
 }
 
+static void build_again(void *arg);
+
+static void post_build(struct mw_informer *inf) {
+  if (inf->build_posted) return;
+  inf->build_posted = true;
+  pin(inf);
+  mw_loop_post(inf->script, build_again, inf);
+}
+
+static void build_again(void *arg) {
+  struct mw_informer *inf = arg;
+  inf->build_posted = false;
+  if (inf->state < STOPPING) {
+    if (mw_indexer_build(inf->indexer, mw_clock_now() + BUILD_NS)) {
+      changed(inf);
+    } else {
+      post_build(inf);
+    }
+  }
+  unpin(inf);
+}
+
 int mw_informer_add_indexes(struct mw_informer *inf, const void *owner,
                             const struct mw_index_spec *specs, size_t count, struct mw_err *err) {
-  if (inf->state < STOPPING) return mw_indexer_add_indexes(inf->indexer, owner, specs, count, err);
-  for (size_t i = 0; i < count; i++) {
-    if (specs[i].free_ctx != NULL) specs[i].free_ctx(specs[i].ctx);
+  if (inf->state >= STOPPING) {
+    for (size_t i = 0; i < count; i++) {
+      if (specs[i].free_ctx != NULL) specs[i].free_ctx(specs[i].ctx);
+    }
+    return refuse(inf, err, "cannot add an index");
   }
-  return refuse(inf, err, "cannot add an index");
+  int rc = mw_indexer_add_indexes(inf->indexer, owner, specs, count, err);
+  if (rc == 0 && !mw_indexer_is_built(inf->indexer, owner)) post_build(inf);
+  return rc;
+}
+
+bool mw_informer_indexes_ready(const struct mw_informer *inf, const void *owner) {
+  return inf->state >= STOPPING || mw_indexer_is_built(inf->indexer, owner);
 }
 
 struct mw_indexer *mw_informer_indexer(struct mw_informer *inf) {

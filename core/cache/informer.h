@@ -88,12 +88,16 @@ struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
                                              const struct mw_listener_config *config, double resync,
                                              bool replay, struct mw_err *err);
 
-// Indexes: as indexer.h, also refused after stop (S-INF-04).
+// Indexes: as indexer.h, also refused after stop (S-INF-04). Those that are added to a large store
+// are built from the loop, a little in each turn.
 int mw_informer_add_indexes(struct mw_informer *inf, const void *owner,
                             const struct mw_index_spec *specs, size_t count, struct mw_err *err);
+// Whether the owner's are built, so that nobody has to wait for them; also once it is stopping.
+bool mw_informer_indexes_ready(const struct mw_informer *inf, const void *owner);
 struct mw_indexer *mw_informer_indexer(struct mw_informer *inf);
 
-// Called from the loop when synced, stopped, a listener synced or closed. One observer.
+// Called from the loop when synced, stopped, indexes built, a listener synced or closed. One
+// observer.
 void mw_informer_on_change(struct mw_informer *inf, mw_loop_cb changed, void *ctx);
 // For the registry: called once, from the loop, when it has stopped.
 void mw_informer_on_stopped(struct mw_informer *inf, mw_loop_cb stopped, void *ctx);

@@ -123,4 +123,17 @@ struct mw_object *mw_objmap_next(const struct mw_objmap *m, size_t *cursor) {
   return NULL;
 }
 
+// Changes move objects between slots, but not their homes: the walk goes by these.
+bool mw_objmap_step(const struct mw_objmap *m, struct mw_objmap_walk *w,
+                    void (*visit)(void *ctx, struct mw_object *o), void *ctx) {
+  if (w->cap != m->cap) *w = (struct mw_objmap_walk){.cap = m->cap};
+  while (w->next < m->cap && m->slots[w->next].object == NULL) w->next++;
+  if (w->next >= m->cap) return false;
+  size_t here = w->next++;
+  for (size_t i = here; m->slots[i].object != NULL; i = after(m, i)) {
+    if (home(m, m->slots[i].hash) == here) visit(ctx, m->slots[i].object);
+  }
+  return true;
+}
+
 size_t mw_objmap_memory(const struct mw_objmap *m) { return m->cap * sizeof *m->slots; }

@@ -33,5 +33,16 @@ struct mw_object *mw_objmap_set(struct mw_objmap *m, struct mw_object *o);
 struct mw_object *mw_objmap_del(struct mw_objmap *m, struct mw_slice key);
 // Walk: start with *cursor = 0, NULL at the end; borrowed. The map must not change meanwhile.
 struct mw_object *mw_objmap_next(const struct mw_objmap *m, size_t *cursor);
+
+// A walk that goes on while the map changes between its steps; begins as {0}.
+struct mw_objmap_walk {
+  size_t cap;   // of the table that it is about
+  size_t next;  // where in it
+};
+// Calls visit with a few more objects, which must not change the map; false when there are no more.
+// What is in the map all the time is visited, and once, unless the table has been resized
+// meanwhile: then the walk begins again.
+bool mw_objmap_step(const struct mw_objmap *m, struct mw_objmap_walk *w,
+                    void (*visit)(void *ctx, struct mw_object *o), void *ctx);
 // Bytes the map itself uses.
 size_t mw_objmap_memory(const struct mw_objmap *m);

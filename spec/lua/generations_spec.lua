@@ -111,4 +111,37 @@ describe("two generations of a script", function()
       end)
     ]])
   end)
+
+  it("may read an index of their own before it is built, from a cache that the other keeps warm", function()
+    run_spec({
+      old = [[
+        local informer = kube.informer("v1/configmaps", { namespace = "default" })
+        local lister = informer:lister()
+        informer:add_event_handler { on_add = function()
+          if lister:count() >= 600 then tell("old", "full") end
+        end }
+      ]],
+      new = [[
+        local informer = kube.informer("v1/configmaps", { namespace = "default" })
+        local calls = 0
+        informer:add_indexers { by = function(o) calls = calls + 1 return { o.data.team } end }
+        local before = calls
+        local found = #informer:lister():by_index("by", "x")
+        kube.sleep(0)
+        tell("new", ("%s %d %s"):format(before < 600, found, calls == informer:lister():count()))
+        tell("lists", informer:stats().lists)
+      ]],
+    }, [[
+      it("reads", function()
+        for i = 1, 600 do put("m" .. i, { team = i % 2 == 0 and "x" or "y" }) end
+        local old = start "old"
+        said("old", "full")
+        local new = start "new"
+        said("new", "true 300 true")
+        said("lists", "0")
+        stop(old)
+        stop(new)
+      end)
+    ]])
+  end)
 end)

@@ -121,4 +121,38 @@ describe("objmap", function()
     C.mw_objmap_reserve(m, 10)
     assert.equal(slots, m.slots)
   end)
+
+  it("can be walked over while it changes: what stays is visited, and once while the table stays", function()
+    math.randomseed(11)
+    local list = objects.list()
+    local visit = ffi.cast("void (*)(void *, struct mw_object *)", C.mw_object_list_add)
+    for round = 1, 20 do
+      local m, stays, leaves = new(), {}, {}
+      for i = 1, 400 do
+        local o = objects.pod("a", ("p%d-%d"):format(round, i))
+        objects.own(C.mw_objmap_set(m, o))
+        if i % 2 == 0 then stays[objects.key(o)] = true else leaves[#leaves + 1] = objects.key(o) end
+      end
+      local w, seen, tables, cap = ffi.new("struct mw_objmap_walk"), {}, 1, m.cap
+      while C.mw_objmap_step(m, w, visit, list) do
+        for i = 0, tonumber(list.n) - 1 do
+          local key = objects.key(list.v[i])
+          seen[key] = (seen[key] or 0) + 1
+        end
+        C.mw_object_list_deinit(list)
+        -- In odd rounds others come and go; in even ones so many go that the table shrinks.
+        local gone = #leaves > 0 and table.remove(leaves, math.random(#leaves))
+        if gone then objects.own(C.mw_objmap_del(m, slice(gone))) end
+        if round % 2 == 1 then
+          for i = 1, math.random(2) do
+            objects.own(C.mw_objmap_set(m, objects.pod("b", ("p%d-%d-%d"):format(round, #leaves, i))))
+          end
+        end
+        if m.cap ~= cap then tables, cap = tables + 1, m.cap end
+      end
+      for key in pairs(stays) do
+        assert.is_true(seen[key] ~= nil and seen[key] <= tables, key)
+      end
+    end
+  end)
 end)
