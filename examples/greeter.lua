@@ -4,6 +4,7 @@
 kube.controller {
   resource = "v1/namespaces",
   owns = { "v1/configmaps" },
+  writes = { "v1/configmaps:create,patch" },
   reconcile = function(ctx, namespace)
     if not namespace or namespace.metadata.deletionTimestamp then return end
     ctx.client:apply(kube.set_owner({ apiVersion = "v1", kind = "ConfigMap", data = { hello = ctx.name },

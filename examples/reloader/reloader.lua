@@ -28,6 +28,7 @@ kube.controller {
     resource = "v1/configmaps",
     map = function(config) return deployments:lister():index_keys("by_config", kube.key(config)) end,
   } },
+  writes = { "apps/v1/deployments:patch", "v1/events" },
   reconcile = function(ctx, deployment)
     local keys = deployment and followed(deployment) or {}
     if #keys == 0 then return end

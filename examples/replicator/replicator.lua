@@ -39,6 +39,7 @@ kube.controller {
     -- A copy that somebody changed or removed concerns its source.
     { resource = "v1/secrets", map = function(secret) return kube.get(secret, "metadata", "annotations", SOURCE) end },
   },
+  writes = { "v1/secrets:create,patch,delete" },
   reconcile = function(ctx, secret)
     if kube.get(secret, "metadata", "annotations", SOURCE) then return end
     local patterns = kube.get(secret, "metadata", "annotations", WANTED)

@@ -29,6 +29,7 @@ for _, resource in ipairs { "v1/configmaps", "v1/secrets" } do
     name = "ttl-" .. resource:match("[^/]+$"),
     resource = resource,
     predicate = kube.predicate.annotations_changed,
+    writes = { resource .. ":delete", "v1/events" },
     reconcile = clean(resource),
   }
 end

@@ -66,6 +66,8 @@ kube.controller {
   -- An entry of the directory that somebody changes or removes concerns its site.
   watches = { { resource = "v1/configmaps", map = site_key } },
   reads = { "v1/namespaces" },
+  writes = { "apps/v1/deployments:create,patch", "v1/services:create,patch", "v1/namespaces:create,patch",
+    "v1/configmaps:create,patch,delete", "example.com/v1/websites/status:patch" },
   workers = 4,
 
   reconcile = function(ctx, site)

@@ -9,6 +9,7 @@ local errors = require "kube._error"
 local pages = require "kube._pages"
 local resources = require "kube._resource"
 local verb_options = require "kube._verb_options"
+local writes = require "kube._writes"
 
 local M = {}
 
@@ -57,6 +58,7 @@ local function aim_at_key(call, resource, key)
   call.resource = resources.check(call.what, resource)
   call.namespace, call.name = resources.split_key(call.what, key, call.opts.namespace)
   call.key = resources.join_key(call.namespace, call.name)
+  writes.check_call(call)
   return check_scope(call, resource, call.namespace, "write the key as \"namespace/name\"")
 end
 
@@ -109,6 +111,7 @@ local function aim_at_object(call, object)
   if namespaced == false and call.namespace then refuse_namespace(call, resource, call.namespace) end
   call.resource, call.name = resource, object.metadata.name
   call.key = call.name and resources.join_key(call.namespace, call.name)
+  writes.check_call(call)
   local ok, err = check_scope(call, resource, call.namespace,
     "set metadata.namespace of the object, or namespace = \"...\"")
   if not ok then return nil, err end
@@ -294,6 +297,7 @@ function M.delete_collection(call, resource)
     errors.misuse("%s deletes every one of them: say which by label_selector or field_selector, or say all = true",
       call.what)
   end
+  writes.check_call(call)
   local ok, err = check_scope(call, resource, opts.namespace, "say which by namespace = \"...\"")
   if not ok then return nil, err end
   local body = delete_options(opts)

@@ -5,7 +5,7 @@
 -- process leads: a standby has its caches and its queue full.
 local cache = require "kube._cache"
 local core = require "kube._core"
-local declared = require "kube._declared"
+local describe = require "kube._controller_declared"
 local discovery = require "kube._discovery"
 local errors = require "kube._error"
 local events = require "kube._events"
@@ -19,8 +19,8 @@ local reconcile = require "kube._reconcile"
 local resources = require "kube._resource"
 local task = require "kube._task"
 local workqueue = require "kube._workqueue"
+local writes = require "kube._writes"
 
-local codec = core.codec
 local M = {}
 
 local LOW_PRIORITY = -100
@@ -51,6 +51,9 @@ local by_name = {}
 ---@field field_selector? string|table of the resource
 ---@field keep_backoff? boolean after a reload keys that fail wait on; default: they are tried at once by the new code
 ---@field resync_on_reload? boolean false: after a reload only what changes is queued; default: every key, slowly
+---@field writes? string[] all that ctx.client may write: "v1/configmaps", "apps/v1/deployments:create,patch",
+--- "example.com/v1/webs/status"; without verbs get, create, update, patch and delete, of a subresource get, update and
+--- patch, of events create and patch. Default: anything
 ---@field sync_timeout? number seconds after which the script fails when caches are not filled; default: never
 
 ---@class kube.OwnedResource
@@ -66,7 +69,8 @@ local by_name = {}
 local KNOWN = { name = "string", resource = "string", reconcile = "function", owns = "table", watches = "table",
   reads = "table", predicate = "function|table", finalizer = "string", finalize = "function", workers = "number",
   timeout = "number", retry = "table", resync = "number", namespaces = "table", label_selector = "string|table",
-  field_selector = "string|table", sync_timeout = "number", keep_backoff = "boolean", resync_on_reload = "boolean" }
+  field_selector = "string|table", sync_timeout = "number", keep_backoff = "boolean", resync_on_reload = "boolean",
+  writes = "table" }
 local OWNED = { resource = "string", owner = "string", predicate = "function|table" }
 local WATCHED = { resource = "string", map = "function", predicate = "function|table" }
 local RETRY = { base = "number", max = "number", attempts = "number" }
@@ -297,18 +301,6 @@ local function run(state)
   core.task.fail(("controller %s: %s"):format(state.name, tostring(err)))
 end
 
--- Tells `moonwatch check` of a controller.
-local function declare(state, opts)
-  local owns, watches = codec.array {}, codec.array {}
-  for _, source in ipairs(state.sources) do
-    if source.map ~= "self" then table.insert(source.map == "owner" and owns or watches, source.resource) end
-  end
-  declared.add("controllers", { name = state.name, place = state.place, resource = state.resource,
-    owns = owns, watches = watches, reads = codec.array(codec.copy(opts.reads or {})),
-    namespaces = opts.namespaces and codec.array(codec.copy(opts.namespaces)) or nil, workers = state.workers,
-    finalizer = state.finalizer })
-end
-
 --- Declares a controller: from here on, whatever happens to its resource, or to what it owns and
 --- watches, queues a key, and reconcile is called with it, never twice at once for one key.
 ---@param opts kube.ControllerOptions
@@ -316,6 +308,7 @@ end
 function M.new(opts)
   local name, retry = check_options(opts)
   local sources = check_sources("kube.controller", opts)
+  local allowed = writes.read("kube.controller", opts)
   local base, max = retry.base or RETRY_BASE, retry.max or RETRY_MAX
   local state = {
     name = name, place = errors.place(), resource = opts.resource,
@@ -333,8 +326,10 @@ function M.new(opts)
     state.queue:add(key, { reason = "vanished " .. resource })
   end)
   core.task.every(SWEEP, function() state.cache.overlay:sweep() end)
+  state.writes = allowed and { controller = name, allowed = allowed,
+    cached = function(resource, key) return state.cache:get(resource, key) end }
   state.events = function()
-    state.recorder = state.recorder or events.recorder { name = name }
+    state.recorder = state.recorder or events.new { name = name }
     return state.recorder
   end
   state.cache:declare(opts.resource, opts)  -- which may refuse a selector; nothing has taken the name yet
@@ -346,14 +341,14 @@ function M.new(opts)
   end
   for _, resource in ipairs(opts.reads or {}) do state.cache:declare(resource) end
   by_name[name] = state
-  declare(state, opts)
+  describe(state, opts)
   -- At the end of the script nothing new is queued, and what is there is worked off while there is time.
   core.task.on_stop(function(retiring)
     if not retiring then state.queue:shut_down() end
   end)
   task.on_end(function() return left(state) end)
   core.task.defer(function() take_over(state) end)
-  task.background("controller " .. name, run, state)
+  task.start("controller " .. name, run, state)
   return setmetatable({ _state = state }, Controller)
 end
 

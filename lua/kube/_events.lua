@@ -4,6 +4,7 @@
 -- that a patch finds what was created before it. It lives while there is something to write. When the script
 -- ends it has the grace period, and one try for each.
 local core = require "kube._core"
+local declared = require "kube._declared"
 local correlator = require "kube._event_correlator"
 local errors = require "kube._error"
 local object = require "kube._object"
@@ -287,8 +288,16 @@ local KNOWN = { name = "string", api = "string", client = "client", host = "stri
 function M.recorder(opts)
   opts = options.check("recorder", opts, KNOWN)
   check_text("recorder", "name", opts.name)
+  if not APIS[opts.api or "core"] then
+    errors.misuse("recorder: api is \"core\" or \"events\", not '%s'", opts.api)
+  end
+  declared.add("recorders", { name = opts.name, resource = APIS[opts.api or "core"].resource })
+  return M.new(opts)
+end
+
+--- kube.recorder for kube itself: a recorder that no script has declared.
+function M.new(opts)
   local api = APIS[opts.api or "core"]
-  if not api then errors.misuse("recorder: api is \"core\" or \"events\", not '%s'", opts.api) end
   local name = objects.namer(function() return uuid.of(tools.hex(tools.random(16))) end)
   return setmetatable({
     _who = { component = opts.name, host = opts.host }, _api = api, _client = opts.client, _name = name,

@@ -49,6 +49,7 @@ function handler.add(informer, given, resync)
   for key, value in pairs(given) do spec[key] = value end
   if resync then spec.resync = resync end
   if given.predicate then spec.predicate = predicate.parts(given.predicate) end
+  informer._declared.handlers = informer._declared.handlers + 1
   spec.name = given.name or ("%s handler"):format(informer._resource)
   return setmetatable({ _core = informer._handle:add_listener(spec), _informer = informer,
     _name = spec.name }, Registration)

@@ -1,5 +1,6 @@
 -- The informer as a script sees it: client-go's SharedIndexInformer in snake_case.
 local core = require "kube._core"
+local declared = require "kube._declared"
 local errors = require "kube._error"
 local handler = require "kube._handler"
 local informer_options = require "kube._informer_options"
@@ -27,8 +28,12 @@ function informer.new(resource, opts)
   if known_groups.is_cluster_scoped(resource) then spec.namespace = "" end
   local handle = core.informer.new(spec)
   made = made + 1
+  local seen = declared.add("informers", { resource = resource,
+    namespace = spec.namespace or core.informer.default_namespace(), selector = spec.query,
+    metadata_only = opts.metadata_only or false, handlers = 0, indexers = core.codec.array {} })
   unstarted[made] = ("%s (%s)"):format(resource, errors.place())
-  local self = setmetatable({ _handle = handle, _resource = resource, _number = made, _indexers = {} }, Informer)
+  local self = setmetatable({ _handle = handle, _resource = resource, _number = made, _indexers = {},
+    _declared = seen }, Informer)
   if type(opts.transform) == "function" then handle:set_transform(opts.transform) end
   return self
 end
@@ -97,6 +102,13 @@ function Informer:remove_event_handler(registration)
   if registration._informer == self then registration:remove() end
 end
 
+local function declare_indexers(self)
+  local names = core.codec.array {}
+  for name in pairs(self._indexers) do table.insert(names, name) end
+  table.sort(names)
+  self._declared.indexers = names
+end
+
 --- Adds indexes by name: a function from object to a list of strings, or a spec that runs in C:
 --- { path = "spec.nodeName" }, { label = "app" }, { owner = "controller" } or { owner = "any" }.
 --- All or none; also while running.
@@ -105,6 +117,7 @@ function Informer:add_indexers(indexers)
   if type(indexers) ~= "table" then errors.misuse("add_indexers takes a table of indexes by name") end
   self._handle:add_indexers(indexers)
   for name, spec in pairs(indexers) do self._indexers[name] = spec end
+  declare_indexers(self)
 end
 
 --- Removes an index that was added.
@@ -113,6 +126,7 @@ function Informer:remove_indexer(name)
   if type(name) ~= "string" then errors.misuse("remove_indexer takes the name of an index") end
   self._handle:remove_indexer(name)
   self._indexers[name] = nil
+  declare_indexers(self)
 end
 
 local function owner_uids(object, which)

@@ -1,5 +1,6 @@
 -- Leader election: of all processes that declare the same Lease, one leads, and only that one writes.
 local core = require("kube._core")
+local declarations = require "kube._declared"
 local errors = require "kube._error"
 local events = require "kube._events"
 local options = require "kube._options"
@@ -126,7 +127,7 @@ local function recorder(name)
   return function(what)
     if seen[what] then return end
     seen[what] = true
-    recorded = recorded or events.recorder { name = name }
+    recorded = recorded or events.new { name = name }
     recorded:normal({ apiVersion = "coordination.k8s.io/v1", kind = "Lease",
       metadata = { name = name, namespace = core.lease.namespace() } }, "LeaderElection", "%s %s",
       core.lease.identity(), what)
@@ -159,10 +160,11 @@ function M.leader_election(opts)
     renew_deadline = opts.renew_deadline, retry_period = opts.retry_period, release = opts.release,
     labels = label_list(opts.labels),
   }, function(holder)
-    if holder and opts.on_new_leader then task.background("on_new_leader", opts.on_new_leader, holder) end
+    if holder and opts.on_new_leader then task.start("on_new_leader", opts.on_new_leader, holder) end
     if core.lease.is_leading() then record("became leader") end
   end)
   declared = errors.place()
+  declarations.add("leader_election", { name = opts.name, namespace = opts.namespace })
   -- One that has lost the Lease may not write any more, and the next one says so.
   core.task.on_stop(function(retiring)
     if retiring then return end
@@ -170,7 +172,7 @@ function M.leader_election(opts)
     if opts.on_stopped_leading then opts.on_stopped_leading() end
   end)
   if opts.on_started_leading then
-    task.background("on_started_leading", function()
+    task.start("on_started_leading", function()
       M.wait()
       opts.on_started_leading()
     end)

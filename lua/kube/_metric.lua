@@ -2,6 +2,7 @@
 --
 -- They live as long as the script does: its series leave /metrics when it ends.
 local core = require("kube._core").metric
+local declarations = require "kube._declared"
 local errors = require "kube._error"
 local options = require "kube._options"
 
@@ -218,6 +219,7 @@ local function declare(kind, opts, ours)
   local metric = setmetatable({ _name = opts.name, _kind = kind, _shape = shape, _place = errors.place(),
     _family = family, _labels = {}, _is_label = {}, _children = {}, _count = 0 }, Metric)
   for i, label in ipairs(opts.labels) do metric._labels[i], metric._is_label[label] = label, true end
+  if not ours then declarations.add("metrics", { name = opts.name, type = kind }) end
   declared[opts.name], declared_count = metric, declared_count + 1
   if #opts.labels == 0 then metric:labels() end
   return metric

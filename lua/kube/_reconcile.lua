@@ -9,6 +9,7 @@ local task = require "kube._task"
 local time = require "kube._time"
 local verbs = require "kube._verbs"
 local workqueue = require "kube._workqueue"
+local writes = require "kube._writes"
 
 local codec, log = core.codec, core.log
 local M = {}
@@ -84,11 +85,14 @@ function Context.remaining() return task.remaining() or math.huge end
 local lazy = {
   cache = function(ctx) return cache.view(ctx._controller.cache, ctx._run) end,
   log = function(ctx) return setmetatable({ _controller = ctx.controller, _key = ctx.key }, Log) end,
-  events = function(ctx) return ctx._controller.events() end,
+  events = function(ctx)
+    writes.check_events(ctx._controller.writes, "ctx.events")
+    return ctx._controller.events()
+  end,
   client = function(ctx)
     local controller = ctx._controller
     return verbs.session { field_manager = controller.name, observe = observer(controller, ctx.key, ctx._run),
-      cached = function(resource, key) return controller.cache:get(resource, key) end }
+      cached = function(resource, key) return controller.cache:get(resource, key) end, writes = controller.writes }
   end,
 }
 local known = { key = true, namespace = true, name = true, controller = true, attempt = true, reasons = true,

@@ -2,6 +2,7 @@
 local client = require "kube._client"
 local errors = require "kube._error"
 local groups = require "kube._groups"
+local options = require "kube._options"
 
 local M = {}
 
@@ -53,6 +54,19 @@ function M.is_builtin(resource)
   if not by_version then build_index() end
   local prefix, plural = resource:match("^(.+)/([^/]+)$")
   return (by_version[prefix] or {})[plural] or false
+end
+
+--- The resource of Kubernetes' own that a name in one of its groups comes near, or nil: it is one, it is in another
+--- group, or nothing is like it.
+---@param resource string
+---@return string?
+function M.near(resource)
+  if not by_version then build_index() end
+  local prefix, plural = resource:match("^(.+)/([^/]+)$")
+  local known = by_version[prefix]
+  if not known or known[plural] then return nil end
+  local near = options.nearest(plural, known)
+  return near and prefix .. "/" .. near
 end
 
 --- The resource that somebody means by a kind or a plural alone ("Deployment", "deployments"), or nil.

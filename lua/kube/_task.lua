@@ -3,6 +3,7 @@
 -- An await function of the core returns `true, results...` or `false, err`; awaiting() makes a
 -- function of it that returns the results or raises err.
 local core = require("kube._core").task
+local declared = require "kube._declared"
 local errors = require "kube._error"
 local log = require("kube._core").log
 local options = require "kube._options"
@@ -34,7 +35,10 @@ end
 --- Ends the load phase, as the first await of the entry file does: nothing may be started before commit.
 function M.park(what)
   if not loading then return end
-  if core.is_loading() then protected_results(pcall(core.park, what)) end
+  if core.is_loading() then
+    declared.add("tasks", { name = "main" })
+    protected_results(pcall(core.park, what))
+  end
   loading = false
 end
 local park = M.park
@@ -62,6 +66,12 @@ function M.sleep(seconds)
   raw_sleep(seconds)
 end
 
+--- kube.background for kube's own tasks, which no script has declared.
+---@param name string
+---@param fn function
+---@return kube.Task
+function M.start(name, fn, ...) return core.start({ name = name }, fn, ...) end
+
 --- Runs fn(...) as a task of its own. An error in it is logged and ends only that task.
 ---@param name string
 ---@param fn function
@@ -73,7 +83,8 @@ function M.background(name, fn, ...)
   if type(fn) ~= "function" then
     errors.misuse("kube.background() takes a function second, got %s", type(fn))
   end
-  return core.start({ name = name }, fn, ...)
+  declared.add("tasks", { name = name })
+  return M.start(name, fn, ...)
 end
 
 --- The same for work that should be finished: at the end of the script it is waited for as long as

@@ -1,6 +1,7 @@
 -- kube.every: functions that run again and again. A run never overlaps with the one before: what takes longer
 -- than its interval skips. Timers end with the script; a run in flight may finish.
 local core = require("kube._core")
+local declared = require "kube._declared"
 local errors = require "kube._error"
 local options = require "kube._options"
 local task = require "kube._task"
@@ -142,7 +143,8 @@ function M.every(opts)
     _failures = 0,
   }, Timer)
   timers[opts.name] = self
-  task.background("timer " .. opts.name, loop, self)
+  declared.add("timers", { name = opts.name, interval = opts.interval, leader_only = opts.leader_only or false })
+  task.start("timer " .. opts.name, loop, self)
   return self
 end
 

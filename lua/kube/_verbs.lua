@@ -9,6 +9,7 @@ local core = require "kube._core"
 local discovery = require "kube._discovery"
 local errors = require "kube._error"
 local options = require "kube._options"
+local writes = require "kube._writes"
 
 local M = {}
 
@@ -172,13 +173,19 @@ function Session:try_delete_collection(resource, opts) return try(self, "delete_
 --- A request that has no verb, as kube.request.
 ---@param opts kube.RequestOptions
 ---@return kube.Response
-function Session:request(opts) return client.request(self._client, opts, "client:request") end
+function Session:request(opts)
+  writes.check_request(self, opts, "client:request")
+  return client.request(self._client, opts, "client:request")
+end
 
 --- The same, but returns nil and the error.
 ---@param opts kube.RequestOptions
 ---@return kube.Response?
 ---@return kube.Error?
-function Session:try_request(opts) return client.try_request(self._client, opts, "client:try_request") end
+function Session:try_request(opts)
+  writes.check_request(self, opts, "client:try_request")
+  return client.try_request(self._client, opts, "client:try_request")
+end
 
 -- A client has the verbs, too: on a session without a name. It is made for each call, because a table by client
 -- that holds what holds the client would never let go of it.
@@ -191,16 +198,18 @@ end
 options.guard(Client, "client", { is = function(value) return getmetatable(value) == "kube.client" end })
 options.guard(Session, "client")
 
-local session_options = { client = "client", field_manager = "string", observe = "function", cached = "function" }
+local session_options = { client = "client", field_manager = "string", observe = "function", cached = "function",
+  writes = "table" }
 
 --- A session: verbs with a field manager, and with eyes for what was written.
----@param opts { client?: kube.Client, field_manager?: string, observe?: function, cached?: function } observe(verb,
---- resource, key, object, sent) hears of every answered request; cached(resource, key) tells what the cache has
+---@param opts { client?: kube.Client, field_manager?: string, observe?: function, cached?: function, writes?: table }
+--- observe(verb, resource, key, object, sent) hears of every answered request; cached(resource, key) tells what the
+--- cache has; writes: { controller =, allowed =, cached = }, the only writes that are let through
 ---@return kube.Session
 function M.session(opts)
   opts = options.check("session", opts, session_options)
   return setmetatable({ _client = opts.client, _manager = opts.field_manager, _observe = opts.observe,
-    _cached = opts.cached }, Session)
+    _cached = opts.cached, _writes = opts.writes }, Session)
 end
 
 --- The resource of an object: "apps/v1/deployments". Awaits where the server has to be asked; raises.

@@ -1,6 +1,7 @@
 -- The work queue as a script sees it: client-go's, with priorities and reasons. What it promises is
 -- written in core/queue/workqueue.h.
 local core = require "kube._core"
+local declared = require "kube._declared"
 local errors = require "kube._error"
 local options = require "kube._options"
 local task = require "kube._task"
@@ -123,6 +124,7 @@ function M.new(opts)
   local handle = core.queue.new(name)
   local self = setmetatable({ _handle = handle, _name = name }, Queue)
   if name then made[name] = { queue = self, place = errors.place() } end
+  declared.add("queues", { name = name })
   local limit = {
     base_delay = opts.base_delay, max_delay = opts.max_delay, fast_retries = opts.fast_retries,
     qps = opts.qps == nil and QPS or opts.qps or 0, burst = opts.burst or BURST, max_wait = opts.max_wait,

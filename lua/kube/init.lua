@@ -181,7 +181,7 @@ end
 kube.diff, kube.equal = diff.diff, diff.equal
 kube.base64, kube.sha256, kube.yaml = encoding.base64, encoding.sha256, encoding.yaml
 local events = require "kube._events"
-kube.recorder, kube.events = events.recorder, events.recorder { name = "moonwatch" }
+kube.recorder, kube.events = events.recorder, events.new { name = "moonwatch" }
 for _, name in ipairs { "condition", "duration", "finalizer", "quantity", "selector", "time" } do
   kube[name] = require("kube._" .. name)
 end
