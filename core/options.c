@@ -49,13 +49,16 @@ static const char usage_run[] =
     "  --log-level LEVEL     error, warn, info (default) or debug\n"
     "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
     "  --shutdown-timeout S  seconds for work in flight to end when asked to stop; default: 10\n"
+    "  --stuck-timeout S     seconds of CPU without a way to stop the script, after which the "
+    "process\n"
+    "                        ends; default: 10, 0: never\n"
     "  --http1               never use HTTP/2\n"
     "  --jit                 compile Lua; a runaway loop can then not be stopped\n"
     "  --memory-limit SIZE   of the script's Lua state, such as 128Mi; default: 64Mi, 0: no limit\n"
     "\n"
     "Exit status: 0 ended or stopped in order, 1 the script failed or something did not start,\n"
     "2 wrong arguments, 3 no usable kubeconfig, 4 the lease was lost, 5 stopped, but with work\n"
-    "left undone.\n";
+    "left undone, 6 the script got stuck.\n";
 
 static const char usage_sandbox[] =
     "Usage: moonwatch sandbox [options]\n"
@@ -213,6 +216,16 @@ static int set_grace(struct mw_options *o, const char *value) {
   return 0;
 }
 
+static int set_stuck(struct mw_options *o, const char *value) {
+  char *end;
+  double seconds = strtod(value, &end);
+  if (end == value || *end != '\0' || !(seconds >= 0 && seconds <= grace_max)) {
+    return usage_error(o, "--stuck-timeout takes a number of seconds up to 86400, not ", value);
+  }
+  o->host.stuck_after = seconds > 0 ? seconds : -1;
+  return 0;
+}
+
 static int set_memory_limit(struct mw_options *o, const char *value) {
   static const char *const units[] = {"", "Ki", "Mi", "Gi", NULL};
   size_t digits = strspn(value, "0123456789");
@@ -311,6 +324,7 @@ static const struct known {
     {"--no-reload", RUN, FLAG, FIELD(host.no_reload), NULL},
     {"--http1", RUN, FLAG, FIELD(host.http1_only), NULL},
     {"--jit", RUN, FLAG, FIELD(host.jit), NULL},
+    {"--stuck-timeout", RUN, CALL, 0, set_stuck},
     {"--memory-limit", RUN | TEST, CALL, 0, set_memory_limit},
     {"--apply", RUN | SANDBOX, CALL, 0, add_apply},
     {"--log-level", RUN | SANDBOX | TEST, CALL, 0, set_level},

@@ -33,7 +33,11 @@ static int check_script(lua_State *L) {
   void **box = mw_bind_new_box(L, SCRIPT_TYPE, NULL);
   struct mw_bundle *bundle = mw_bundle_read(path, &err);
   if (bundle == NULL) return fail(L, &err);
-  struct mw_generation_config config = {.bundle = bundle, .open = mw_bind_open};
+  struct mw_generation_config config = {
+      .bundle = bundle,
+      .open = mw_bind_open,
+      .memory_limit = mw_host_config(host_of(L))->memory_limit,
+  };
   *box = mw_side_new(mw_host_sides(host_of(L)), &config, &err);
   mw_bundle_unref(bundle);
   return *box != NULL ? 1 : fail(L, &err);

@@ -132,7 +132,10 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   register_as(g->L, g);
   if (config->module == NULL) {
     g->watchdog = mw_watchdog_new(
-        g->L, &(struct mw_watchdog_config){.warn_only = config->jit, .metered = config->metered});
+        g->L, &(struct mw_watchdog_config){.exit_after = mw_host_config(host)->stuck_after,
+                                           .warn_only = config->jit,
+                                           .metered = config->metered});
+    mw_watchdog_set_loading(g->watchdog, true);
   }
   g->sched = mw_sched_new(g->loop, g->L);
   g->changed = mw_signal_new(g->loop);
@@ -218,6 +221,7 @@ static bool run_deferred(struct mw_generation *g) {
 void mw_generation_commit(struct mw_generation *g) {
   assert(g->loading);
   g->loading = false;
+  mw_watchdog_set_loading(g->watchdog, false);
   if (!run_deferred(g)) return;
   struct mw_task *t = g->parked;
   g->parked = NULL;

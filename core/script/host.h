@@ -33,6 +33,7 @@ struct mw_host_config {
   bool jit;
   size_t memory_limit;  // of a generation; 0: none
   bool no_reload;       // files that change are left alone
+  double stuck_after;   // seconds, 0: 10, below 0: never; see watchdog.h
   bool http1_only;
   const char *listen;  // where metrics and probes are served, ADDRESS:PORT; NULL: nowhere
   int stopped;         // the exit code after a signal; 0: MW_EXIT_OK
@@ -47,6 +48,7 @@ enum {
   MW_EXIT_CONFIG = 3,    // no usable kubeconfig
   MW_EXIT_LEASE = 4,     // the lease of the leader election was lost
   MW_EXIT_UNDONE = 5,    // stopped, but tasks that drain were cancelled, or keys were left queued
+  MW_EXIT_STUCK = 6,     // the script kept its thread busy, and nothing could stop it
   MW_EXIT_LEAK = 70,     // MOONWATCH_LEAK_CHECK found something alive at exit
   MW_EXIT_SIGNAL = 130,  // a second signal
 };

@@ -151,7 +151,7 @@ static bool run(struct mw_task *t, int nargs) {
   s->current = t;
   s->depth++;
   if (s->depth == 1) mw_heap_rest(s->heap);
-  mw_watchdog_enter(s->watchdog, t->name);
+  mw_watchdog_enter(s->watchdog, (struct mw_entry){t->thread.co, t->name, mw_task_trigger(t)});
   lua_State *enforced = mw_heap_enforce(s->heap, t->thread.co);
   int rc = lua_resume(t->thread.co, nargs);
   mw_heap_enforce(s->heap, enforced);

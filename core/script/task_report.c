@@ -81,7 +81,8 @@ static void push_origin(const struct mw_task *t, lua_State *L) {
 void mw_report_push(struct mw_task *t, struct mw_task_failure *out) {
   lua_State *co = t->thread.co, *L = t->sched->L;
   luaL_checkstack(L, 10, "too many failing tasks");
-  mw_watchdog_enter(t->sched->watchdog, t->name);  // the error's __tostring may be the script's
+  // The error's __tostring may be the script's.
+  mw_watchdog_enter(t->sched->watchdog, (struct mw_entry){L, t->name, mw_task_trigger(t)});
   lua_pushvalue(co, -1);
   lua_xmove(co, L, 1);  // [error]
   mw_luaref_push(L, t->sched->cancelled_ref);

@@ -28,6 +28,15 @@ enum { STACK_ROOM = 2048 };
 static const uint64_t warn_interval = 5000000000;  // nanoseconds between two warnings
 
 static const uint64_t again_ns = 50000000;  // between two tries to stop a slice
+static const uint64_t least_ns = 1000000;   // between two looks
+static const uint64_t load_ns = 500000000;  // for loading
+// A look that comes later than this after the one before was kept from it, with all of the process.
+static const uint64_t stopped_ns = 1000000000;
+
+enum {
+  ENTRIES_MAX = 48,    // entries within entries that are remembered
+  BLOCKED_FACTOR = 6,  // of exit_after, for a thread that does not use the CPU
+};
 
 enum stage {
   STAGE_QUIET = 0,  // within warn_after
@@ -39,12 +48,15 @@ struct mw_watchdog {
   lua_State *L;
   struct mw_heap *heap;
   uint64_t warn_ns, kill_ns;
+  uint64_t exit_ns;  // 0: never
   bool warn_only;
-  pthread_t thread;
+  pthread_t thread, script;
+  clockid_t cpu;  // of the script's thread
   pthread_mutex_t lock;
   pthread_cond_t wake;
-  atomic_bool fired;                 // the hook has raised in this slice
-  int depth;                         // script thread only
+  atomic_bool fired;  // the hook has raised in this slice
+  int depth;          // script thread only
+  struct mw_entry entries[ENTRIES_MAX];
   uint64_t last_warning;             // script thread only
   struct mw_series *slices, *kills;  // NULL: not metered
   char stack[STACK_ROOM];            // script thread only: where the slice was at warn_after
@@ -53,8 +65,16 @@ struct mw_watchdog {
   bool taken;  // the stack, for the warning
   bool full;   // mw_heap_check is wanted
   enum stage stage;
+  bool loading;
   uint64_t began;
   const char *what;
+  // Watchdog thread only. The CPU time of the slice that runs is not known, for asking costs as
+  // much as a short slice: what it can be at most serves to warn, what it is at least for the rest.
+  uint64_t seen;               // the slice of the last look
+  uint64_t looked;             // when that was
+  uint64_t cpu_seen;           // the CPU time at it
+  uint64_t cpu_low, cpu_high;  // when the slice began: between these
+  uint64_t lasted;             // since the first look at it, without the time that all stood still
 };
 
 static char registry_key;
@@ -75,8 +95,16 @@ static void unhook(struct mw_watchdog *w) {
 static void raise_budget(struct mw_watchdog *w, lua_State *L) {
   atomic_store_explicit(&w->fired, true, memory_order_relaxed);
   luaL_where(L, 0);
-  lua_pushfstring(L, "cpu budget exceeded: %s ran for more than %f s without awaiting", w->what,
-                  (double)w->kill_ns / 1e9);
+  if (w->loading) {
+    lua_pushfstring(
+        L,
+        "loading took longer than %f s: the load phase declares and must not compute; do "
+        "that in a task, or behind the first await (kube.sleep(0) is one)",
+        (double)load_ns / 1e9);
+  } else {
+    lua_pushfstring(L, "cpu budget exceeded: %s ran for more than %f s without awaiting", w->what,
+                    (double)w->kill_ns / 1e9);
+  }
   lua_concat(L, 2);
   lua_error(L);
 }
@@ -125,21 +153,67 @@ static void wait_until(struct mw_watchdog *w, uint64_t when) {
   pthread_cond_timedwait(&w->wake, &w->lock, &ts);
 }
 
+static uint64_t cpu_time(const struct mw_watchdog *w) {
+  struct timespec ts;
+  if (clock_gettime(w->cpu, &ts) != 0) return 0;
+  return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+// Reads the clocks. Under the lock.
+static void measure(struct mw_watchdog *w, uint64_t now) {
+  uint64_t cpu = cpu_time(w);
+  if (w->seen == w->began) {
+    w->lasted += least(now - w->looked, stopped_ns);
+  } else {
+    w->cpu_low = cpu - least(cpu - w->cpu_seen, now - w->began);
+    w->cpu_high = cpu;
+    w->lasted = 0;
+  }
+  w->seen = w->began;
+  w->looked = now;
+  w->cpu_seen = cpu;
+}
+
+static void leave_stuck(struct mw_watchdog *w, const char *how, uint64_t ns) {
+  char why[128];
+  snprintf(why, sizeof why, "the script has %s for %.3g s", how, (double)ns / 1e9);
+  mw_stuck_leave(&(struct mw_stuck){.thread = w->script,
+                                    .entries = w->entries,
+                                    .room = ENTRIES_MAX,
+                                    .depth = &w->depth,
+                                    .what = w->what,
+                                    .why = why});
+}
+
 // One look at the slice that runs. Under the lock.
 static void look(struct mw_watchdog *w, uint64_t now) {
-  uint64_t due = w->began + (w->stage == STAGE_QUIET ? w->warn_ns : w->kill_ns);
+  measure(w, now);
+  uint64_t ran = w->cpu_seen - w->cpu_high;
+  if (w->exit_ns > 0 && ran >= w->exit_ns) leave_stuck(w, "kept its thread busy", ran);
+  if (w->exit_ns > 0 && w->lasted >= BLOCKED_FACTOR * w->exit_ns) {
+    leave_stuck(w, "been waiting within one call", w->lasted);
+  }
+  uint64_t warn_left = w->warn_ns - least(w->warn_ns, w->cpu_seen - w->cpu_low);
+  uint64_t budget = w->loading ? load_ns : w->kill_ns;
+  uint64_t left = budget - least(budget, ran);
   if (w->stage == STAGE_KILLED) {
     // Setting a hook from here can be lost when the state changes its own mask in the same moment.
     if (!atomic_load_explicit(&w->fired, memory_order_relaxed)) set_hook(w);
     wait_until(w, now + again_ns);
-  } else if (now < due) {
-    wait_until(w, due);
-  } else if (w->stage == STAGE_QUIET) {
+  } else if (left == 0) {
+    w->stage = STAGE_KILLED;
+    set_hook(w);
+  } else if (w->stage == STAGE_QUIET && warn_left == 0) {
     w->stage = STAGE_WARNED;
     set_hook(w);
   } else {
-    w->stage = STAGE_KILLED;
-    set_hook(w);
+    // Of CPU time, no more can pass than of this.
+    uint64_t until = w->stage == STAGE_QUIET ? least(warn_left, left) : left;
+    wait_until(w, now + most(until, least_ns));
   }
 }
 
@@ -147,15 +221,14 @@ static void *thread_main(void *arg) {
   struct mw_watchdog *w = arg;
   pthread_setname_np(pthread_self(), "watchdog");
   pthread_mutex_lock(&w->lock);
-  uint64_t seen = 0;  // the slice of the last look
   while (!w->stop) {
     uint64_t now = mw_clock_now();
     if (w->active) {
-      seen = w->began;
       look(w, now);
-    } else if (seen != w->began) {
+    } else if (w->seen != w->began) {
       // A slice came and went: more may follow, so stay up rather than be woken for each.
-      seen = w->began;
+      w->seen = w->began;
+      w->cpu_seen = cpu_time(w);
       wait_until(w, now + w->warn_ns);
     } else {
       w->asleep = true;
@@ -201,8 +274,12 @@ struct mw_watchdog *mw_watchdog_new(struct lua_State *L, const struct mw_watchdo
   w->L = L;
   w->warn_ns = nanoseconds(config->warn_after, 0.05);
   w->kill_ns = nanoseconds(config->kill_after, 1);
+  w->exit_ns = config->exit_after < 0 ? 0 : nanoseconds(config->exit_after, 10);
+  w->script = pthread_self();
   w->warn_only = config->warn_only;
   if (config->metered) meter(w);
+  int rc = pthread_getcpuclockid(w->script, &w->cpu);
+  if (rc == 0) w->cpu_seen = cpu_time(w);
   pthread_mutex_init(&w->lock, NULL);
   pthread_condattr_t attr;
   pthread_condattr_init(&attr);
@@ -212,7 +289,7 @@ struct mw_watchdog *mw_watchdog_new(struct lua_State *L, const struct mw_watchdo
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
-  int rc = pthread_create(&w->thread, NULL, thread_main, w);
+  if (rc == 0) rc = pthread_create(&w->thread, NULL, thread_main, w);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (rc != 0) {
     fprintf(stderr, "moonwatch: cannot create a thread: %s\n", strerror(rc));
@@ -239,15 +316,17 @@ void mw_watchdog_free(struct mw_watchdog *w) {
   mw_free(w);
 }
 
-void mw_watchdog_enter(struct mw_watchdog *w, const char *what) {
-  if (w == NULL || w->depth++ > 0) return;
+void mw_watchdog_enter(struct mw_watchdog *w, struct mw_entry entry) {
+  if (w == NULL) return;
+  if (w->depth < ENTRIES_MAX) w->entries[w->depth] = entry;
+  if (w->depth++ > 0) return;
   pthread_mutex_lock(&w->lock);
   w->active = true;
   w->stage = STAGE_QUIET;
   w->taken = w->full = false;
   atomic_store_explicit(&w->fired, false, memory_order_relaxed);
   w->began = mw_clock_now();
-  w->what = what;
+  w->what = entry.what;
   if (w->asleep) pthread_cond_signal(&w->wake);
   pthread_mutex_unlock(&w->lock);
 }
@@ -275,4 +354,11 @@ void mw_watchdog_leave(struct mw_watchdog *w) {
     if (atomic_load_explicit(&w->fired, memory_order_relaxed)) mw_series_add(w->kills, 1);
   }
   if (slow) report_slow(w, w->what, mw_clock_now(), began);
+}
+
+void mw_watchdog_set_loading(struct mw_watchdog *w, bool loading) {
+  if (w == NULL) return;
+  pthread_mutex_lock(&w->lock);
+  w->loading = loading;
+  pthread_mutex_unlock(&w->lock);
 }

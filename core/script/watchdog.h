@@ -4,12 +4,19 @@
 //
 // warn_after: the slice is logged, with the stack it had then, when it ends. kill_after: the
 // running code gets the error "cpu budget exceeded", again at every instruction until the slice
-// ends, so that a pcall in the loop does not keep it alive.
+// ends, so that a pcall in the loop does not keep it alive; while a script loads, that comes
+// sooner, with a message of its own. exit_after: it is in C code that never returns, and the
+// process ends (stuck.h).
+//
+// All of these are times of the script thread's CPU, so that a busy machine stops nobody; a thread
+// that is blocked counts as stuck after six times as long.
 //
 // The thread sleeps while no slice runs, and looks up at most once per warn_after while some do.
 #pragma once
 
 #include <stdbool.h>
+
+#include "script/stuck.h"
 
 struct lua_State;
 struct mw_watchdog;
@@ -17,14 +24,16 @@ struct mw_watchdog;
 struct mw_watchdog_config {
   double warn_after;  // seconds, 0: 0.05
   double kill_after;  // seconds, 0: 1
+  double exit_after;  // seconds, 0: 10, below 0: never
   bool warn_only;     // never touch the running state: compiled code does not see hooks
   bool metered;       // moonwatch_lua_slice_seconds, moonwatch_lua_watchdog_total
 };
 
 struct mw_watchdog *mw_watchdog_new(struct lua_State *L, const struct mw_watchdog_config *config);
 void mw_watchdog_free(struct mw_watchdog *w);  // NULL is fine; joins the thread
-// Around every entry into Lua; entries nest, the outermost counts. what is borrowed for the slice.
-// A NULL watchdog is fine.
-void mw_watchdog_enter(struct mw_watchdog *w, const char *what);
+// Around every entry into Lua; entries nest, the outermost counts. A NULL watchdog is fine.
+void mw_watchdog_enter(struct mw_watchdog *w, struct mw_entry entry);
 void mw_watchdog_leave(struct mw_watchdog *w);
+// Whether the script declares things, for which it has less time, or runs. NULL is fine.
+void mw_watchdog_set_loading(struct mw_watchdog *w, bool loading);
 struct mw_watchdog *mw_watchdog_of(struct lua_State *L);

@@ -3,7 +3,7 @@
 local host = ...
 
 local error, ipairs, load, pairs = error, ipairs, load, pairs
-local select, setmetatable, tostring, type = select, setmetatable, tostring, type
+local select, setmetatable, tonumber, tostring, type = select, setmetatable, tonumber, tostring, type
 local concat = table.concat
 local stdout = io.stdout
 local nearest = require("kube._options").nearest
@@ -138,6 +138,17 @@ local removed = { "dofile", "loadfile", "module", "newproxy", "gcinfo", "io", "p
 for name, value in pairs(replaced) do _G[name] = value end
 for _, name in ipairs(removed) do _G[name] = nil end
 rawset(string, "dump", nil)
+
+-- One typing error in a count should not take all of the memory.
+local rep, rep_max = string.rep, 16 * 1024 * 1024
+rawset(string, "rep", function(s, n, separator)
+  local each = #tostring(s) + (separator and #tostring(separator) or 0)
+  if each == 0 then return "" end
+  if each * (tonumber(n) or 0) > rep_max then
+    error(("string.rep would make a string of %.0f bytes; %d are the most"):format(each * n, rep_max), 2)
+  end
+  return rep(s, n, separator)
+end)
 
 for name in pairs(package.loaded) do
   if name:find("^jit") or name == "ffi" or name == "io" or name == "package" then

@@ -76,3 +76,103 @@ describe("the memory limit", function()
     end
   end)
 end)
+
+describe("the budget for loading", function()
+  it("stops a script that computes before its first await", function()
+    local result = run.run_script([[
+      local function count()
+        while true do end
+      end
+      count()
+    ]])
+    assert.are.equal(1, result.code)
+    has(result.stderr, "script.lua:2: loading took longer than 0.5 s: the load phase declares and must " ..
+      "not compute; do that in a task, or behind the first await (kube.sleep(0) is one)")
+  end)
+end)
+
+describe("a script that nothing can stop", function()
+  local backtracks = [[
+    local function search()
+      local found = ("a"):rep(60):find(("a*"):rep(60) .. "b")
+      return found
+    end
+    kube.background("searcher", function()
+      kube.sleep(0)
+      search()
+    end)
+    kube.sleep(1000)
+  ]]
+
+  it("ends the process with a code of its own and the stack", function()
+    local result = run.run_script(backtracks, { args = { "--stuck-timeout", "1.2" }, timeout = 60 })
+    assert.are.equal(6, result.code, result.stderr)
+    has(result.stderr, "moonwatch: the script has kept its thread busy for 1.")
+    has(result.stderr, ", and nothing can stop it; the process ends with code 6\nin task searcher\n")
+    if run.binary:find("tsan", 1, true) then return end -- it keeps signals back while a thread only computes
+    has(result.stderr, "in function 'find'\n")
+    has(result.stderr, "script.lua:2: in function <")
+    has(result.stderr, "script.lua:7: in function <")
+  end)
+
+  it("may also be compiled", function()
+    local result = run.run_script([[
+      kube.sleep(0)
+      while true do end
+    ]], { args = { "--jit", "--stuck-timeout", "0.3" }, timeout = 60 })
+    assert.are.equal(6, result.code, result.stderr)
+    has(result.stderr, "in task main\n")
+  end)
+
+  it("may be blocked", function()
+    local path = os.tmpname()
+    local file = assert(io.open(path, "w"))
+    file:write([[
+      kube.background("teller", function()
+        while true do print(("x"):rep(100000)) end
+      end)
+      kube.sleep(1000)
+    ]])
+    file:close()
+    -- A pipe that nobody reads, though somebody could.
+    local shell = assert(io.popen(("mkfifo %s.pipe; exec 3<> %s.pipe; %s run %s --stuck-timeout 0.5 2>&1 >&3; " ..
+      "echo code $?; rm %s.pipe"):format(path, path, run.binary, path, path)))
+    local told = shell:read("*a")
+    shell:close()
+    os.remove(path)
+    has(told, "moonwatch: the script has been waiting within one call for 3.")
+    has(told, "in task teller")
+    has(told, "code 6\n")
+  end)
+
+  it("is left alone with 0", function()
+    local proc = run.start_script([[
+      kube.sleep(0)
+      local spent = os.clock()
+      print("begins")
+      while os.clock() - spent < 2 do end
+      print("ends")
+    ]], { args = { "--jit", "--stuck-timeout", "0" } })
+    assert.are.equal(0, proc:wait_exit(60), proc.stderr)
+    has(proc.stdout, "ends")
+  end)
+
+  it("is one after a number of seconds", function()
+    local result = run.run_script("", { args = { "--stuck-timeout", "soon" } })
+    assert.are.equal(2, result.code)
+    has(result.stderr, "--stuck-timeout takes a number of seconds up to 86400, not soon")
+  end)
+end)
+
+describe("string.rep", function()
+  it("makes no more than 16 MiB", function()
+    local result = run.run_script([[
+      assert(#("xy"):rep(8 * 1024 * 1024) == 16 * 1024 * 1024)
+      assert(("ab"):rep(3, ",") == "ab,ab,ab" and ("x"):rep(-1) == "" and (""):rep(2 ^ 31) == "")
+      assert(string.rep(5, "3") == "555")
+      local line = ("x"):rep(1e9)
+    ]])
+    assert.are.equal(1, result.code)
+    has(result.stderr, "script.lua:4: string.rep would make a string of 1000000000 bytes; 16777216 are the most")
+  end)
+end)
