@@ -138,6 +138,8 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
     mw_watchdog_set_loading(g->watchdog, true);
   }
   g->sched = mw_sched_new(g->loop, g->L);
+  const char *seed = getenv("MOONWATCH_TASK_SEED");  // specs set it; see mw_sched_shuffle
+  if (seed != NULL && *seed != '\0') mw_sched_shuffle(g->sched, strtoull(seed, NULL, 10));
   g->changed = mw_signal_new(g->loop);
   mw_sched_on_idle(g->sched, on_idle, g);
   if (lua_cpcall(g->L, open_state, g) != 0) {

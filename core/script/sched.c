@@ -51,6 +51,7 @@ void mw_sched_free(struct mw_sched *s) {
   assert(s->count == 0);
   while (s->pooled > 0) mw_luaref_drop(s->L, &s->pool[--s->pooled].ref);
   mw_scope_close(s);
+  mw_shuffle_free(s->shuffle);
   register_as(s->L, NULL);
   mw_free(s);
 }
@@ -171,10 +172,9 @@ static bool run(struct mw_task *t, int nargs) {
   return suspended || mw_scope_conclude(t);
 }
 
-static void start_queued(void *arg) {
-  struct mw_task *t = arg;
-  run(t, t->nargs);
-}
+void mw_task_run(struct mw_task *t) { run(t, t->nargs); }
+
+static void start_queued(void *arg) { mw_task_run(arg); }
 
 static char *copy_or_null(const char *text) {
   return text != NULL && *text != '\0' ? mw_xstrdup(text) : NULL;
@@ -231,7 +231,11 @@ struct mw_task *mw_task_start_in(struct mw_task *parent, char *origin, struct lu
   if (!options->queued && s->depth < START_DEPTH_MAX) return run(t, nargs) ? t : NULL;
   t->state = MW_TASK_QUEUED;
   t->nargs = nargs;
-  mw_loop_post(s->loop, start_queued, t);
+  if (s->shuffle != NULL) {
+    mw_shuffle_add(t);
+  } else {
+    mw_loop_post(s->loop, start_queued, t);
+  }
   return t;
 }
 
@@ -322,7 +326,13 @@ struct lua_State *mw_task_stack(struct mw_task *t) {
 void mw_task_wake(struct mw_task *t, int nresults) {
   assert(t->state == MW_TASK_WAITING || t->state == MW_TASK_WAKING);
   t->on_cancel = NULL;
-  run(t, nresults);
+  if (t->sched->shuffle == NULL) {
+    run(t, nresults);
+    return;
+  }
+  t->state = MW_TASK_READY;
+  t->nargs = nresults;
+  mw_shuffle_add(t);
 }
 
 unsigned mw_sched_task_count(const struct mw_sched *s) { return s->count; }

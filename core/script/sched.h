@@ -18,7 +18,8 @@
 // (kube._env) hand a tagged yield upwards until it reaches the task, and the answer back down.
 //
 // Nothing here lets a Lua error or a yield cross a libuv or libcurl frame: tasks are resumed only
-// from mw_task_start and mw_task_wake, which the loop's own callbacks call.
+// from mw_task_start and mw_task_wake, which the loop's own callbacks call, and from such
+// callbacks.
 #pragma once
 
 #include <stdbool.h>
@@ -36,6 +37,9 @@ struct mw_sched *mw_sched_new(struct mw_loop *loop, struct lua_State *L);
 // Every task must have ended.
 void mw_sched_free(struct mw_sched *s);
 struct mw_sched *mw_sched_of(struct lua_State *L);
+// For specs, before the first task: tasks do not run when they are woken, but one each turn of the
+// loop, drawn from all that could. The same seed draws the same from the same.
+void mw_sched_shuffle(struct mw_sched *s, uint64_t seed);
 
 // A task that failed. Borrowed for the time of the callback.
 struct mw_task_failure {
@@ -97,7 +101,8 @@ int mw_task_await(struct lua_State *L, struct mw_task *t, void (*on_cancel)(void
 int mw_task_join(struct lua_State *L, struct mw_task *t, struct mw_task *child);
 // The stack to push results on before a wake (begin with the boolean).
 struct lua_State *mw_task_stack(struct mw_task *t);
-// Resumes the task with the nresults values on top of its stack. The task may end in here.
+// Resumes the task with the nresults values on top of its stack. The task may end in here, or it
+// may run later (mw_sched_shuffle).
 void mw_task_wake(struct mw_task *t, int nresults);
 
 // Cancels t and what belongs to it.

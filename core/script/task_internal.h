@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sched.c, scope.c, task_report.c and nesting.c share; for nobody else.
+// What sched.c, scope.c, shuffle.c, task_report.c and nesting.c share; for nobody else.
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +17,7 @@ enum mw_task_state {
   MW_TASK_RUNNING,     // on the C stack
   MW_TASK_WAITING,     // suspended; whoever it waits for will wake it
   MW_TASK_WAKING,      // stopped while waiting; a wake is posted
+  MW_TASK_READY,       // woken, with its results on its stack; its turn will be drawn (shuffle.c)
   MW_TASK_ENDING,      // its function is over; its children or deferred functions are not
 };
 
@@ -50,7 +51,7 @@ struct mw_task {
   bool sampled;
   bool abandoned;          // it ends in the middle of its function
   unsigned draining;       // how many of its tree drain, itself included
-  int nargs;               // MW_TASK_QUEUED
+  int nargs;               // MW_TASK_QUEUED, MW_TASK_READY: what is for it on its stack
   struct mw_task *joiner;  // the parent, when it is joining this one
   // The deadline: nanoseconds, 0 for none. It is the parent's unless by is this task, which then
   // has the timer.
@@ -96,6 +97,7 @@ struct mw_sched {
   unsigned unsampled;  // tasks since the last sample
   mw_loop_cb drained;
   void *drained_ctx;
+  struct mw_shuffle *shuffle;  // NULL: tasks run when they are woken
 };
 
 // sched.c
@@ -107,6 +109,14 @@ struct mw_task *mw_task_start_in(struct mw_task *parent, char *origin, struct lu
 void mw_task_drop_await(struct mw_task *t);
 // The task is over: tells whoever started it, and frees it.
 void mw_task_finish(struct mw_task *t);
+// Runs t, which is queued or ready, until it awaits or ends.
+void mw_task_run(struct mw_task *t);
+
+// shuffle.c
+// t, which is queued or ready, will run when it is drawn.
+void mw_shuffle_add(struct mw_task *t);
+// NULL is fine.
+void mw_shuffle_free(struct mw_shuffle *f);
 
 // scope.c
 // Makes t, which was not started yet, a child of parent.

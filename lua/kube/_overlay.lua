@@ -175,11 +175,10 @@ end
 function Overlay:note_collection(resource, items, sent)
   for _, item in ipairs(items) do
     local key = core.codec.object_key(item)
-    local reader = self._reader_of(resource, key)
-    if reader then
+    -- Not the version of the store, which may have heard of the deletion before us.
+    if self._reader_of(resource, key) then
       local known = self._entries[resource] and self._entries[resource][key]
-      local version = later(later(known and known.version or "", version_of(reader:get(key))), version_of(item))
-      self:_put_deleted(resource, key, item.metadata.uid, version,
+      self:_put_deleted(resource, key, item.metadata.uid, later(known and known.version or "", version_of(item)),
         may_stay(resource, item, sent) and as_leaving(item) or nil)
     end
   end

@@ -90,4 +90,20 @@ describe("a deletion in the overlay", function()
     assert.are.same({}, w.vanished)
     assert.are.same({}, core.lines)
   end)
+
+  it("of a collection is over when the store has heard of it first", function()
+    local w = world()
+    local held = { finalizers = { "example.com/a" } }
+    w.has("10", object("u", "10", held))
+    local before = w.stored
+    held.deletionTimestamp = "2026-11-17T12:00:00Z"
+    w.has("11", object("u", "11", held))
+    w.overlay:note_collection("v1/secrets", { before }, {})
+    assert.are.equal(w.stored, w.read())
+    w.has("12", nil)
+    w.overlay:note_collection("v1/secrets", { object("u", "10") }, {})
+    assert.is_nil(w.read())
+    w.has("13", object("v", "13"))
+    assert.are.equal(w.stored, w.read())
+  end)
 end)

@@ -166,7 +166,7 @@ describe("a controller", function()
 
   it("queues the owner of what it owns, and both owners when it changes hands", function()
     play([[
-      kube.controller {
+      local controller = kube.controller {
         name = "owner", resource = "v1/configmaps", namespaces = PLAY,
         owns = { "v1/secrets" },
         predicate = function(object) return object.data ~= nil end,
@@ -180,6 +180,7 @@ describe("a controller", function()
             controller = true } } } }
       end
     ]], [[
+      eventually(function() return controller:has_synced() end)
       local a, b = create "a", create "b"
       kube.client:create(secret(a))
       logged("a add v1/secrets")
