@@ -9,6 +9,8 @@
 
 #define SCRIPT_TYPE "kube.check.script"
 
+enum { REPORT_MAX = 256 * 1024 };
+
 static struct mw_host *host_of(lua_State *L) { return mw_generation_host(mw_generation_of(L)); }
 
 static struct mw_side *check(lua_State *L) { return mw_bind_check_box(L, 1, SCRIPT_TYPE); }
@@ -26,21 +28,33 @@ static int fail(lua_State *L, const struct mw_err *err) {
   return 2;
 }
 
-// script(path): one that is not loaded yet; or nil and why not.
-static int check_script(lua_State *L) {
-  const char *path = luaL_checkstring(L, 1);
-  struct mw_err err;
-  void **box = mw_bind_new_box(L, SCRIPT_TYPE, NULL);
-  struct mw_bundle *bundle = mw_bundle_read(path, &err);
-  if (bundle == NULL) return fail(L, &err);
+static int add_side(lua_State *L, struct mw_bundle *bundle) {
   struct mw_generation_config config = {
       .bundle = bundle,
       .open = mw_bind_open,
       .memory_limit = mw_host_config(host_of(L))->memory_limit,
   };
+  struct mw_err err;
+  void **box = mw_bind_new_box(L, SCRIPT_TYPE, NULL);
   *box = mw_side_new(mw_host_sides(host_of(L)), &config, &err);
-  mw_bundle_unref(bundle);
   return *box != NULL ? 1 : fail(L, &err);
+}
+
+// script(path): one that is not loaded yet; or nil and why not: for every file that cannot be
+// compiled a paragraph (mw_bundle_check).
+static int check_script(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  struct mw_buf *report = mw_bind_push_buffers(L, 1, REPORT_MAX);
+  struct mw_err err;
+  struct mw_bundle *bundle = mw_bundle_read(path, &err);
+  if (bundle == NULL) return fail(L, &err);
+  int rc = mw_bundle_check(bundle, report);
+  int n = rc == 0 ? add_side(L, bundle) : 0;
+  mw_bundle_unref(bundle);
+  if (rc == 0) return n;
+  lua_pushnil(L);
+  lua_pushlstring(L, report->p != NULL ? report->p : "", report->n);
+  return 2;
 }
 
 // load(): true, or nil and why it does not load.

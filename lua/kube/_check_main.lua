@@ -1,7 +1,7 @@
 -- `moonwatch check` and `moonwatch rbac`: loads scripts, lets nothing of them run, and tells what they declared. The
 -- main task of a host without a cluster; here is all of Lua, and kube._core.check.
 local core = require "kube._core"
-local problem_of = require("kube._check_problem").read
+local problem = require "kube._check_problem"
 local rbac = require "kube._rbac"
 local report = require "kube._check_report"
 local task = require "kube._task"
@@ -11,17 +11,17 @@ local codec, check = core.codec, core.check
 local EMPTY = "declares nothing: no kube.controller, no informer, no timer, no task; a script that only defines things "
   .. "is checked with the one that requires it"
 
--- Loads a script and lets go of it. What it declared, or nil and the report of why it does not load.
+-- Loads a script and lets go of it. What it declared, or nil and why it does not load: a list.
 local function load_script(path)
   local script, failure = check.script(path)
-  if not script then return nil, failure end
+  if not script then return nil, problem.read_all(failure) end
   local ok, text
   ok, failure = script:load()
   if ok then text = script:declared() end
   script:stop()
   task.wait_until(function() return script:has_ended() end, nil, "moonwatch check")
   check.forget()
-  if not ok then return nil, failure end
+  if not ok then return nil, codec.array { problem.read(failure) } end
   return text and codec.decode(text) or {}
 end
 
@@ -43,9 +43,11 @@ local function is_empty(declared)
 end
 
 local function look_at(path)
-  local declared, failure = load_script(path)
-  if declared and is_empty(declared) then declared, failure = nil, ("%s %s"):format(path, EMPTY) end
-  if not declared then return { file = path, ok = false, errors = codec.array { problem_of(failure) } } end
+  local declared, problems = load_script(path)
+  if declared and is_empty(declared) then
+    declared, problems = nil, codec.array { { message = ("%s %s"):format(path, EMPTY) } }
+  end
+  if not declared then return { file = path, ok = false, errors = problems } end
   drop_controllers_queues(declared)
   return { file = path, ok = true, errors = codec.array {}, declared = declared }
 end

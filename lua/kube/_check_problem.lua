@@ -15,7 +15,7 @@ local function excerpt_of(path, number)
     at = at + 1
     if at > number + AROUND then break end
     if at >= number - AROUND then
-      table.insert(shown, ("%s%4d | %s"):format(at == number and ">" or " ", at, (line:gsub("\r$", ""))))
+      table.insert(shown, ("%s%5d | %s"):format(at == number and ">" or " ", at, (line:gsub("\r$", ""))))
     end
   end
   file:close()
@@ -42,6 +42,24 @@ function M.read(report)
   if not path then return { message = message, called_from = callers(stack or "") } end
   return { message = message, file = path, line = tonumber(line), excerpt = excerpt_of(path, tonumber(line)),
     called_from = callers(stack or "", path .. ":" .. line) }
+end
+
+-- A paragraph about a file that cannot be compiled, which shows the line itself.
+local function read_paragraph(text)
+  local message, shown = text:match("^([^\n]*)\n?(.*)$")
+  local path, line = message:match("^([^\n]-):(%d+): ")
+  local excerpt = codec.array {}
+  for row in shown:gmatch("[^\n]+") do table.insert(excerpt, row) end
+  return { message = message, file = path, line = tonumber(line), excerpt = #excerpt > 0 and excerpt or nil }
+end
+
+--- All that the report about files that cannot be compiled, or be read, has to say.
+---@param report string
+---@return table[]
+function M.read_all(report)
+  local all = codec.array {}
+  for text in (report .. "\n\n"):gmatch("(.-)\n\n+") do table.insert(all, read_paragraph(text)) end
+  return all
 end
 
 return M

@@ -133,7 +133,7 @@ error("behind the first await")
     assert.equal(1, #good.unknown)
     assert.is_false(bad.ok)
     assert.same({ { message = path .. "/bad.lua:2: no", file = path .. "/bad.lua", line = 2,
-      excerpt = { "    1 | local x = 1", '>   2 | error("no")' } } }, bad.errors)
+      excerpt = { "     1 | local x = 1", '>    2 | error("no")' } } }, bad.errors)
   end)
 
   it("says what README.md shows", function()
@@ -196,25 +196,51 @@ describe("moonwatch check of a script that does not load", function()
     assert.equal([[
 main.lua: does not load
   main.lua:2: '}' expected (to close '{' at line 1) near 'reconcile'
-        1 | kube.controller { resource = "v1/pods"
-    >   2 |   reconcile = print }
+         1 | kube.controller { resource = "v1/pods"
+         2 |   reconcile = print }
+           |   ^
 ]], refused 'kube.controller { resource = "v1/pods"\n  reconcile = print }\n')
+  end)
+
+  it("shows every syntax error of every file", function()
+    local path = directory { ["main.lua"] = 'local a, b, c = require "a", require "lib.b", require "lib.c"\n',
+      ["a.lua"] = "return {}\n", ["lib/b.lua"] = "return {\n", ["lib/c.lua"] = "local x\nx = = 1\n" }
+    local wanted = ([[
+%s: does not load
+  %s/lib/b.lua:2: unexpected symbol near '<eof>'
+         1 | return {
+           |         ^
+  %s/lib/c.lua:2: unexpected symbol near '='
+         2 | x = = 1
+           |     ^
+]])
+    for _, given in ipairs { path, path .. "/main.lua" } do
+      local out, err, code = moonwatch("check", given)
+      assert.equal("", err)
+      assert.equal(1, code)
+      assert.equal(wanted:format(given, path, path), out)
+    end
+    local errors = cjson.decode((moonwatch("check", "-o", "json", path)))[1].errors
+    assert.equal(2, #errors)
+    assert.equal(path .. "/lib/c.lua", errors[2].file)
+    assert.equal(2, errors[2].line)
+    assert.same({ "     2 | x = = 1", "       |     ^" }, errors[2].excerpt)
   end)
 
   it("shows where a load raises, and who called it", function()
     assert.equal([[
 main.lua: does not load
   main.lua:2: attempt to index local 'a' (a nil value)
-        1 | local function f(a)
-    >   2 |   return a.b
-        3 | end
+         1 | local function f(a)
+    >    2 |   return a.b
+         3 | end
     called from main.lua:4
 ]], refused "local function f(a)\n  return a.b\nend\nlocal x = f()\n")
   end)
 
   it("shows an unknown option and what may be meant", function()
     has(refused '\nkube.controller { resource = "v1/pods", reconcil = print }\n',
-      "main.lua:2: kube.controller has no option 'reconcil' (did you mean 'reconcile'?)\n        1 | \n    >   2 | k")
+      "main.lua:2: kube.controller has no option 'reconcil' (did you mean 'reconcile'?)\n         1 | \n    >    2 |")
   end)
 
   it("shows the line of a loop that does not end", function()
@@ -237,7 +263,7 @@ main.lua: does not load
   it("says that there is no such file", function()
     local out, _, code = moonwatch("check", "/nonexistent.lua")
     assert.equal(1, code)
-    has(out, "/nonexistent.lua: does not load\n  cannot open /nonexistent.lua")
+    has(out, "/nonexistent.lua: does not load\n  cannot open /nonexistent.lua: No such file")
   end)
 end)
 
