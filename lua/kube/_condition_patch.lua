@@ -62,3 +62,5 @@ function condition.patch(ctx, obj, conditions)
     return true, session:patch(resource, key, patch, { type = "merge", subresource = "status" })
   end)
 end
+
+return condition

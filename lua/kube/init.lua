@@ -1,37 +1,42 @@
 -- require "kube": what a script sees of Moonwatch. The low level mirrors client-go in snake_case.
-local client = require "kube._client"
 local core = require "kube._core"
 local errors = require "kube._error"
 local factory = require "kube._factory"
 local handler = require "kube._handler"
-local http = require "kube._http"
 local informer = require "kube._informer"
 local informer_options = require "kube._informer_options"
-local metric = require "kube._metric"
 local options = require "kube._options"
-local rate = require "kube._rate"
-local retry = require "kube._retry"
+local predicate = require "kube._predicate"
+local scope = require "kube._scope"
 local task = require "kube._task"
-local workqueue = require "kube._workqueue"
 require "kube._indexer"
 require "kube._mutation"
-require "kube._verbs"
 
 -- Modules that a script must ask for, under names that look like parts of this one.
 local apart = { sandbox = true, test = true }
 -- kube:key(object) looks for it, and says itself what is wrong.
 local asked = { metadata = true }
 
--- kube.client is the host's own client, made when it is first used: a script may do without one.
+-- What is made when it is first used: a script may do without.
+local made = {}
+
+-- The host's own client.
+function made.client()
+  local client = core.client.new({})
+  require("kube._rate").set_own(client)
+  return client
+end
+
+function made.events() return require("kube._events").new { name = "moonwatch" } end
+
 local kube = setmetatable({}, { __index = function(self, name)
-  if name == "client" then
-    self.client = core.client.new({})
-    rate.set_own(self.client)
-    return self.client
+  if made[name] then
+    self[name] = made[name]()
+    return self[name]
   elseif apart[name] then
     errors.misuse("kube has no '%s'; write local %s = require \"kube.%s\"", name, name, name)
   elseif type(name) == "string" and not asked[name] and not name:find("^_") then
-    local near = options.nearest(name, self)
+    local near = options.nearest(name, self) or options.nearest(name, made)
     errors.misuse("kube has no '%s'%s", name, near and (" (did you mean '%s'?)"):format(near) or "")
   end
 end })
@@ -44,21 +49,21 @@ end })
 function kube.new_client(opts)
   opts = options.check("new_client", opts,
     { kubeconfig = "string", context = "string", qps = "number", burst = "number" })
-  local made = core.client.new(opts)
-  rate.limit("new_client", made, opts)
-  return made
+  local client = core.client.new(opts)
+  require("kube._rate").limit("new_client", client, opts)
+  return client
 end
 
 --- A request to the host's own API server. Awaits; raises what goes wrong, as client:request does.
 ---@param opts kube.RequestOptions
 ---@return kube.Response
-function kube.request(opts) return client.request(nil, opts, "kube.request") end
+function kube.request(opts) return require("kube._client").request(nil, opts, "kube.request") end
 
 --- The same, but what goes wrong with the request is returned.
 ---@param opts kube.RequestOptions
 ---@return kube.Response?
 ---@return kube.Error?
-function kube.try_request(opts) return client.try_request(nil, opts, "kube.try_request") end
+function kube.try_request(opts) return require("kube._client").try_request(nil, opts, "kube.try_request") end
 
 --- A factory of shared informers: one per resource, shared by all who ask this factory for it. Other
 --- factories have informers of their own, whatever their options.
@@ -158,37 +163,70 @@ end
 
 -- Each of these modules says what its functions do; lua/README.md has them all.
 kube.stop_channel, kube.sleep, kube.background = task.stop_channel, task.sleep, task.background
-kube.rate_limit, kube.retry_on_conflict, kube.http = rate.rate_limit, retry.on_conflict, http
+kube.predicate = predicate.public
+for name, is in pairs(errors.predicates) do kube[name] = is end
+for name, fn in pairs(scope) do kube[name] = fn end
 
-for name, predicate in pairs(errors.predicates) do kube[name] = predicate end
-for name, fn in pairs(require "kube._scope") do kube[name] = fn end
-kube.every = require("kube._timer").every
-
-kube.workqueue = workqueue.new
-
-kube.controller = require("kube._controller").new
-kube.predicate = require("kube._predicate").public
-kube.terminal = require("kube._reconcile").terminal
-
-kube.leader_election = require("kube._leader").leader_election
-
--- Helpers: each module has its functions and what they do.
-local diff, edit, encoding, owner = require "kube._diff", require "kube._edit", require "kube._encoding",
-  require "kube._owner"
-for _, module in ipairs { owner, edit, require "kube._create_or_update" } do
-  for name, fn in pairs(module) do kube[name] = fn end
+-- The rest is loaded when it is first called: each script uses a little of it, and all of it is most of what a
+-- start costs in Lua. Only the names are here, for `pairs` and did-you-mean.
+local function late(module, name, part)
+  local fn
+  return function(...)
+    if not fn then
+      local from = require("kube." .. module)
+      fn = (part and from[part] or from)[name]
+    end
+    return fn(...)
+  end
 end
-kube.diff, kube.equal = diff.diff, diff.equal
-kube.base64, kube.sha256, kube.yaml = encoding.base64, encoding.sha256, encoding.yaml
-local events = require "kube._events"
-kube.recorder, kube.events = events.recorder, events.new { name = "moonwatch" }
-for _, name in ipairs { "condition", "duration", "finalizer", "quantity", "selector", "time" } do
-  kube[name] = require("kube._" .. name)
-end
-require "kube._condition_patch"
 
--- Metrics of the script, served with --metrics-listen.
-kube.metric = { counter = metric.counter, gauge = metric.gauge, histogram = metric.histogram }
+-- Functions of kube, by module; where they have another name there, "name=there".
+for module, names in pairs {
+  _controller = "controller=new",
+  _create_or_update = "create_or_update",
+  _diff = "diff equal",
+  _edit = "edit merge",
+  _encoding = "sha256",
+  _events = "recorder",
+  _leader = "leader_election",
+  _owner = "set_owner remove_owner is_owned_by controller_of",
+  _rate = "rate_limit",
+  _reconcile = "terminal",
+  _retry = "retry_on_conflict=on_conflict",
+  _timer = "every",
+  _workqueue = "workqueue=new",
+} do
+  for name, there in names:gmatch("([%w_]+)=?([%w_]*)") do
+    kube[name] = late(module, there ~= "" and there or name)
+  end
+end
+
+-- Libraries: kube.time.now and so on. Of _encoding they are parts.
+for name, names in pairs {
+  base64 = "encode decode",
+  condition = "get is_true set remove",
+  duration = "parse format",
+  finalizer = "has add remove",
+  http = "request try_request get try_get post try_post put try_put delete try_delete",
+  metric = "counter gauge histogram",
+  quantity = "is_valid canonical number compare add sub",
+  selector = "parse matches",
+  time = "now parse format since",
+  yaml = "encode decode decode_all",
+} do
+  local part = (name == "base64" or name == "yaml") and name or nil
+  kube[name] = {}
+  for fn in names:gmatch("[%w_]+") do kube[name][fn] = late(part and "_encoding" or "_" .. name, fn, part) end
+end
+kube.condition.patch = late("_condition_patch", "patch")
+
+-- So are the verbs of clients, which then say themselves what a client does not have.
+if not getmetatable(core.client.methods) then
+  setmetatable(core.client.methods, { __index = function(methods, name)
+    require "kube._verbs"
+    return methods[name]
+  end })
+end
 
 -- Structured logs; lua/kube/_meta/log.lua declares them.
 kube.log = {}

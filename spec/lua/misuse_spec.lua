@@ -228,6 +228,8 @@ describe("an argument", function()
     run [[
       refused("kube has no 'controler' (did you mean 'controller'?)", function() kube.controler {} end)
       refused("kube has no 'frobnicate'", function() kube.frobnicate() end)
+      refused("kube has no 'cliemt' (did you mean 'client'?)", function() kube.cliemt:get("v1/pods", "a/b") end)
+      refused("client has no 'gett' (did you mean 'get'?)", function() kube.client:gett("v1/pods", "a/b") end)
       refused("write local sandbox = require \"kube.sandbox\"", function() kube.sandbox.expire() end)
       refused("kube.time has no 'nwo' (did you mean 'now'?)", function() kube.time.nwo() end)
       refused("kube.json has no 'parse'; it has: decode, encode", function() kube.json.parse("{}") end)
