@@ -353,6 +353,8 @@ static int open_base(struct reading *r) {
   if (r->mount) {
     add_place_now(r, real_dir(r->dir));
     add_place_now(r, data);
+    // It is the link that matters, which is replaced in the directory above.
+    r->places->list[r->places->count - 1].directory = false;
   } else {
     r->base = open(real_dir(r->dir), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   }

@@ -6,14 +6,24 @@ local files = {}
 local Dir = {}
 Dir.__index = Dir
 
+--- The directory of that path, which must be there.
+function files.at(path) return setmetatable({ path = path }, Dir) end
+
+--- A new one, for the caller to close.
 function files.dir()
-  return setmetatable({ path = assert(uv.fs_mkdtemp((os.getenv("TMPDIR") or "/tmp") .. "/mw-files-XXXXXX")) }, Dir)
+  return files.at(assert(uv.fs_mkdtemp((os.getenv("TMPDIR") or "/tmp") .. "/mw-files-XXXXXX")))
 end
 
 function Dir:of(name) return self.path .. "/" .. name end
 
+--- Makes a directory, with those that it needs.
 function Dir:mkdir(name)
-  assert(os.execute(("mkdir -p '%s'"):format(self:of(name))) == 0)
+  local path = self.path
+  for part in name:gmatch("[^/]+") do
+    path = path .. "/" .. part
+    local ok, message, code = uv.fs_mkdir(path, 493)
+    assert(ok or code == "EEXIST", message)
+  end
   return self
 end
 
@@ -43,8 +53,9 @@ function Dir:rename(from, to)
   return self
 end
 
+--- Removes a file, or a directory with what is in it.
 function Dir:remove(name)
-  assert(uv.fs_unlink(self:of(name)))
+  assert(os.execute(("rm -r '%s'"):format(self:of(name))) == 0)
   return self
 end
 

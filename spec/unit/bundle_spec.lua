@@ -221,7 +221,7 @@ describe("a bundle", function()
       dir:write("..swap.sh", [[
         cd "$1" && n=0
         while [ ! -e ..stop ] && [ $n -lt 20000 ]; do
-          n=$((n + 1)); old=$(readlink ..data); mkdir ..v$n
+          n=$((n + 1)); old=$(readlink ..data) && mkdir ..v$n || exit
           for f in "$old"/*.lua; do echo "-- $n" > "..v$n/${f##*/}"; done
           ln -s ..v$n ..data_tmp; mv -T ..data_tmp ..data; rm -r "$old"
           : > ..swapped
