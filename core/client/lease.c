@@ -156,8 +156,11 @@ static void on_fence_time(void *arg) {
     l->fence_time = mw_timer_start(l->runtime.ingest, mw_fence_left(l->fence), on_fence_time, l);
     return;
   }
+  // No failure: the process was stopped, or the answer takes its time.
   mw_log(MW_LOG_WARN, "the lease was not renewed in time: nothing is written until it is",
-         MW_STR("lease", l->config.name), MW_STR("error", l->failure));
+         MW_STR("lease", l->config.name),
+         MW_STR("error", l->failure[0] != '\0' ? l->failure : "no answer so far"));
+  l->late = true;
   post(l, tell_change, "");
 }
 
@@ -198,8 +201,11 @@ void mw_lease_try_won(struct mw_lease *l) {
   if (l->state == MW_LEASE_ACQUIRING)
     mw_log(MW_LOG_INFO, "leading", MW_STR("lease", l->config.name),
            MW_STR("identity", l->config.identity));
+  if (l->state == MW_LEASE_RENEWING && (l->late || l->failure[0] != '\0'))
+    mw_log(MW_LOG_INFO, "the lease is renewed again", MW_STR("lease", l->config.name));
   l->state = MW_LEASE_RENEWING;
   l->failure[0] = '\0';
+  l->late = false;
   mw_timer_cancel(&l->deadline);
   l->round_ends = 0;
   atomic_store(&l->seen_at, l->observed_at);

@@ -58,6 +58,7 @@ struct mw_lease {
   struct mw_lease_record record;
   bool observed;
   char failure[MW_ERR_MESSAGE_MAX];  // that was logged last
+  bool late;                         // it was logged that the fence has closed
 
   // Any thread: mw_clock_boot() of the last change that was seen, while we lead; 0: we do not.
   atomic_uint_least64_t seen_at;

@@ -1,7 +1,9 @@
 -- Leader election: real requests to a server that keeps one Lease.
 local cjson = require "cjson"
+local captured = require "spec.support.captured"
 local rig = require "spec.support.lease_rig"
 local unit = require "spec.support.unit"
+local uv = require "luv"
 local C, ffi = unit.C, unit.ffi
 
 local ANCIENT, FAR = "1999-01-01T00:00:00.000000Z", "2199-01-01T00:00:00.000000Z"
@@ -219,6 +221,27 @@ describe("an election", function()
       assert.is_nil(e.lost)
       r:pump(function() return #e.changes >= 3 end)
       assert.are.equal(true, e.changes[#e.changes])
+    end)
+
+    it("and says so when it was late, or had failed, and why it was late when nobody knows", function()
+      new()
+      local e = lead { renew_deadline = 1.5, retry_period = 0.3, lease_duration = 3 }
+      local text = captured(function()
+        C.mw_log_set_level(C.MW_LOG_INFO)
+        local thaw = uv.hrtime() + 1.7e9
+        while uv.hrtime() < thaw do end -- frozen: nothing of the process runs
+        assert.is_false(e:is_leading())
+        r:pump(function() return e:is_leading() end)
+        local n = #r.log
+        for i = n + 1, n + 2 do r.answers[i] = rig.failure(503, "ServiceUnavailable") end
+        r:wait_requests(n + 4) -- the one behind that which went well
+        C.mw_log_set_level(-1)
+      end)
+      assert.is_nil(e.lost)
+      local again = "[^\n]*\n[^\n]*the lease is renewed again"
+      assert.is_truthy(text:find("not renewed in time[^\n]*no answer so far" .. again), text)
+      assert.is_truthy(text:find("not renewed lease=[^\n]*ServiceUnavailable" .. again), text)
+      assert.are.equal(2, select(2, text:gsub("renewed again", "")))
     end)
 
     it("and is lost at once when another holds the Lease", function()
