@@ -18,6 +18,7 @@ local predicate = require "kube._predicate"
 local reconcile = require "kube._reconcile"
 local resources = require "kube._resource"
 local task = require "kube._task"
+local vanished = require "kube._vanished"
 local workqueue = require "kube._workqueue"
 local writes = require "kube._writes"
 
@@ -133,6 +134,22 @@ local function check_sources(what, opts)
   return sources
 end
 
+local function check_namespaces(what, namespaces)
+  local at = {}
+  for i, namespace in ipairs(check_list(what .. ": namespaces", namespaces)) do
+    if type(namespace) ~= "string" or namespace == "" then
+      errors.misuse("%s: namespaces[%d] must be the name of a namespace", what, i)
+    elseif at[namespace] then
+      errors.misuse("%s: namespaces[%d] is '%s', and so is namespaces[%d]; name each of them once", what, i, namespace,
+        at[namespace])
+    end
+    at[namespace] = i
+  end
+  if namespaces and not namespaces[1] then
+    errors.misuse("%s: namespaces is empty, so there is nothing to watch; leave it out to watch all of them", what)
+  end
+end
+
 local function check_options(opts)
   local what = "kube.controller"
   opts = options.check(what, opts, KNOWN)
@@ -148,14 +165,7 @@ local function check_options(opts)
   check_above(what .. ": retry.base", retry.base, 0)
   check_above(what .. ": retry.max", retry.max, 0)
   check_whole(what .. ": retry.attempts", retry.attempts, 2 ^ 31)
-  for i, namespace in ipairs(check_list(what .. ": namespaces", opts.namespaces)) do
-    if type(namespace) ~= "string" or namespace == "" then
-      errors.misuse("%s: namespaces[%d] must be the name of a namespace", what, i)
-    end
-  end
-  if opts.namespaces and not opts.namespaces[1] then
-    errors.misuse("%s: namespaces is empty, so there is nothing to watch; leave it out to watch all of them", what)
-  end
+  check_namespaces(what, opts.namespaces)
   for i, resource in ipairs(check_list(what .. ": reads", opts.reads)) do
     resources.check(("%s: reads[%d]"):format(what, i), resource)
   end
@@ -319,11 +329,12 @@ function M.new(opts)
     resync_on_reload = opts.resync_on_reload ~= false, sources = sources, registrations = {},
     history = history.new(),
   }
+  local lost = vanished.new(base, max)
   -- What a selector leaves out is never in the cache, and has not vanished for that.
   local selected = opts.label_selector ~= nil or opts.field_selector ~= nil
   state.cache = cache.new(opts.namespaces, function(key, resource)
     if selected and resource == opts.resource then return end
-    state.queue:add(key, { reason = "vanished " .. resource })
+    state.queue:add(key, { reason = "vanished " .. resource, after = lost:delay(key, core.task.now()) })
   end)
   core.task.every(SWEEP, function() state.cache.overlay:sweep() end)
   state.writes = allowed and { controller = name, allowed = allowed,
