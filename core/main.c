@@ -105,6 +105,23 @@ static int look(struct mw_options *o) {
   return code;
 }
 
+// status, reload...: what lua/kube/_console_main.lua takes.
+static int operate(const struct mw_options *o) {
+  size_t n = 0;
+  const char **args = mw_xcalloc(o->word_count + 7, sizeof *args);
+  args[n++] = mw_options_word(o->command);
+  args[n++] = o->output != NULL ? o->output : "text";
+  args[n++] = o->host.control != NULL ? o->host.control : "";
+  args[n++] = o->pid != NULL ? o->pid : "";
+  args[n++] = o->script != NULL ? o->script : "";
+  args[n++] = o->controller != NULL ? o->controller : "";
+  args[n++] = o->once ? "once" : "";
+  for (size_t i = 0; i < o->word_count; i++) args[n++] = o->words[i];
+  int code = mw_bind_console_run(args, n);
+  mw_free(args);
+  return code;
+}
+
 static int write_all(int fd, const char *text) {
   for (size_t n = strlen(text); n > 0;) {
     ssize_t written = write(fd, text, n);
@@ -208,10 +225,11 @@ int main(int argc, char **argv) {
   if (o.command != MW_COMMAND_NONE) {
     mw_alloc_setup();
     mw_log_setup(o.level, o.format);
-    code = o.command == MW_COMMAND_RUN       ? run(&o, mw_bind_open)
-           : o.command == MW_COMMAND_TEST    ? test(&o)
-           : o.command == MW_COMMAND_SANDBOX ? sandbox(&o)
-                                             : look(&o);
+    code = o.command == MW_COMMAND_RUN             ? run(&o, mw_bind_open)
+           : o.command == MW_COMMAND_TEST          ? test(&o)
+           : o.command == MW_COMMAND_SANDBOX       ? sandbox(&o)
+           : (o.command & MW_COMMAND_OPERATE) != 0 ? operate(&o)
+                                                   : look(&o);
   }
   mw_options_deinit(&o);
   return code;

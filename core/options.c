@@ -29,6 +29,13 @@ static const char usage[] =
     "  moonwatch test [SPEC...]         run the specs of scripts against a sandbox\n"
     "  moonwatch check SCRIPT...        say what scripts would do, or why they do not load\n"
     "  moonwatch rbac SCRIPT...         print the roles that scripts need\n"
+    "  moonwatch status                 what a running process does, and with which revision\n"
+    "  moonwatch top                    the same, as it goes: rates, queues, slow keys\n"
+    "  moonwatch why KEY                what became of an object\n"
+    "  moonwatch enqueue CONTROLLER KEY reconcile an object now\n"
+    "  moonwatch reload                 read the scripts anew, now\n"
+    "  moonwatch rollback [REVISION]    go back to a revision that ran before\n"
+    "  moonwatch hold [on|off]          take no new revision, until released\n"
     "  moonwatch help COMMAND           the options of a command\n"
     "  moonwatch version                the version\n";
 
@@ -46,6 +53,9 @@ static const char usage_run[] =
     "  --metrics-listen ADDRESS:PORT\n"
     "                        serve /metrics, /healthz and /readyz there; port 0 takes a free one\n"
     "  --no-reload           leave files that change alone\n"
+    "  --control PATH        the socket for moonwatch status and its like; none: without. "
+    "Default:\n"
+    "                        moonwatch/PID.sock in $XDG_RUNTIME_DIR, or /tmp/moonwatch-UID\n"
     "  --log-level LEVEL     error, warn, info (default) or debug\n"
     "  --log-format FORMAT   text, json or auto (default: text on a terminal, else json)\n"
     "  --shutdown-timeout S  seconds for work in flight to end when asked to stop; default: 10\n"
@@ -123,6 +133,31 @@ static const char usage_rbac[] =
     "\n"
     "Exit status: 0 all scripts load, 1 one does not, 2 wrong arguments.\n";
 
+static const char usage_operate[] =
+    "Usage: moonwatch COMMAND [options]\n"
+    "\n"
+    "  status                    scripts with their revisions, controllers, informers, the lease\n"
+    "  top                       rates, queues, running and slow keys, every second; q ends it\n"
+    "  why KEY                   what became of an object: queued or not, its last runs, and why\n"
+    "  enqueue CONTROLLER KEY    reconcile an object now\n"
+    "  reload                    read the scripts anew, now; says when they are active, or why "
+    "not\n"
+    "  rollback [REVISION]       go back to a revision that ran before; default: the last one\n"
+    "  hold [on|off]             take no new revision; what changes meanwhile waits for off\n"
+    "\n"
+    "These talk to a `moonwatch run` of the same user on this machine. KEY is NAMESPACE/NAME, or\n"
+    "NAME; the first digits of a REVISION are enough.\n"
+    "\n"
+    "  --pid PID             which process, when there are several\n"
+    "  --control PATH        the socket that it was given with its own --control\n"
+    "  --script SCRIPT       reload, rollback, hold: which script, when it runs several\n"
+    "  --controller NAME     why: of this controller alone\n"
+    "  --once                top: print once and end\n"
+    "  -o, --output FORMAT   text (default) or json\n"
+    "\n"
+    "Exit status: 0 done, 1 it could not be done, or there is no such process, 2 wrong "
+    "arguments.\n";
+
 // The commands that have a page of help, in the order of their words.
 static const struct {
   enum mw_command command;
@@ -133,6 +168,13 @@ static const struct {
     {MW_COMMAND_TEST, "test", "help test", usage_test},
     {MW_COMMAND_CHECK, "check", "help check", usage_check},
     {MW_COMMAND_RBAC, "rbac", "help rbac", usage_rbac},
+    {MW_COMMAND_STATUS, "status", "help status", usage_operate},
+    {MW_COMMAND_TOP, "top", "help top", usage_operate},
+    {MW_COMMAND_WHY, "why", "help why", usage_operate},
+    {MW_COMMAND_ENQUEUE, "enqueue", "help enqueue", usage_operate},
+    {MW_COMMAND_RELOAD, "reload", "help reload", usage_operate},
+    {MW_COMMAND_ROLLBACK, "rollback", "help rollback", usage_operate},
+    {MW_COMMAND_HOLD, "hold", "help hold", usage_operate},
 };
 
 enum { PAGES = sizeof pages / sizeof pages[0] };
@@ -142,6 +184,8 @@ static size_t page_of(enum mw_command command) {
   while (i + 1 < PAGES && pages[i].command != command) i++;
   return i;
 }
+
+const char *mw_options_word(enum mw_command command) { return pages[page_of(command)].word; }
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -269,6 +313,14 @@ static int set_output(struct mw_options *o, const char *value) {
   return 0;
 }
 
+static int set_pid(struct mw_options *o, const char *value) {
+  if (value[strspn(value, "0123456789")] != '\0') {
+    return usage_error(o, "--pid takes the number of a process, not ", value);
+  }
+  o->pid = value;
+  return 0;
+}
+
 static int set_name(struct mw_options *o, const char *value) {
   size_t n = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-.:");
   if (value[n] != '\0') return usage_error(o, "a role cannot have the name ", value);
@@ -310,13 +362,20 @@ static const struct known {
 #define SANDBOX MW_COMMAND_SANDBOX
 #define TEST MW_COMMAND_TEST
 #define LOOK (MW_COMMAND_CHECK | MW_COMMAND_RBAC)
+#define OPERATE MW_COMMAND_OPERATE
 #define FIELD(name) offsetof(struct mw_options, name)
     {"--kubeconfig", RUN, TEXT, FIELD(host.kubeconfig.path), NULL},
     {"--context", RUN, TEXT, FIELD(host.kubeconfig.context), NULL},
     {"--namespace", RUN | LOOK, TEXT, FIELD(host.ns), NULL},
     {"-n", RUN | LOOK, TEXT, FIELD(host.ns), NULL},
-    {"--output", LOOK, CALL, 0, set_output},
-    {"-o", LOOK, CALL, 0, set_output},
+    {"--output", LOOK | OPERATE, CALL, 0, set_output},
+    {"-o", LOOK | OPERATE, CALL, 0, set_output},
+    {"--control", RUN | OPERATE, NAME, FIELD(host.control), NULL},
+    {"--pid", OPERATE, CALL, 0, set_pid},
+    {"--script", MW_COMMAND_RELOAD | MW_COMMAND_ROLLBACK | MW_COMMAND_HOLD, NAME, FIELD(script),
+     NULL},
+    {"--controller", MW_COMMAND_WHY, NAME, FIELD(controller), NULL},
+    {"--once", MW_COMMAND_TOP, FLAG, FIELD(once), NULL},
     {"--name", MW_COMMAND_RBAC, CALL, 0, set_name},
     {"--sandbox", RUN, FLAG, FIELD(sandbox), NULL},
     {"--metrics-listen", RUN, NAME, FIELD(host.listen), NULL},
@@ -337,6 +396,7 @@ static const struct known {
     {"--data", SANDBOX, NAME, FIELD(data), NULL},
     {"--seed", SANDBOX, CALL, 0, set_seed},
 #undef FIELD
+#undef OPERATE
 #undef LOOK
 #undef TEST
 #undef SANDBOX
@@ -449,9 +509,32 @@ static int check_listen(const struct mw_options *o) {
   return MW_EXIT_USAGE;
 }
 
+// The words of those that talk to a running process.
+static int check_operate(const struct mw_options *o) {
+  static const char *const switches[] = {"on", "off", NULL};
+  size_t least_words = o->command == MW_COMMAND_WHY ? 1 : o->command == MW_COMMAND_ENQUEUE ? 2 : 0;
+  bool takes_one = o->command == MW_COMMAND_ROLLBACK || o->command == MW_COMMAND_HOLD;
+  size_t most_words = takes_one ? 1 : least_words;
+  if (o->word_count < least_words) {
+    return usage_error(o, o->command == MW_COMMAND_WHY ? "which key?" : "which controller and key?",
+                       "");
+  }
+  if (o->word_count > most_words) {
+    return usage_error(o, "what is to be done with ", o->words[most_words]);
+  }
+  if (o->command == MW_COMMAND_HOLD && o->word_count > 0 && position(o->words[0], switches) < 0) {
+    return usage_error(o, "hold takes on or off, not ", o->words[0]);
+  }
+  if (o->pid != NULL && o->host.control != NULL) {
+    return usage_error(o, "--pid and --control both say which process; give one of them", "");
+  }
+  return 0;
+}
+
 // What only the whole can tell. 0, or the exit code.
 static int check(struct mw_options *o) {
   if (o->command == MW_COMMAND_SANDBOX) return check_listen(o);
+  if ((o->command & MW_COMMAND_OPERATE) != 0) return check_operate(o);
   if (o->word_count == 0) {
     return usage_error(o, o->command == MW_COMMAND_RUN ? "which script?" : "which scripts?", "");
   }
@@ -462,6 +545,11 @@ static int check(struct mw_options *o) {
   bool other = o->host.kubeconfig.path != NULL || o->host.kubeconfig.context != NULL;
   if (o->sandbox && other) {
     return usage_error(o, "--sandbox is the cluster: no --kubeconfig and no --context", "");
+  }
+  if (o->host.control == NULL) {
+    o->host.control = "";
+  } else if (strcmp(o->host.control, "none") == 0) {
+    o->host.control = NULL;
   }
   return check_metrics_listen(o);
 }
@@ -513,8 +601,9 @@ static int version(void) {
 }
 
 void mw_options_read(struct mw_options *o, int argc, char **argv) {
-  static const char *const words[] = {"run",     "sandbox", "test",      "check", "rbac", "help",
-                                      "version", "--help",  "--version", "-h",    NULL};
+  static const char *const words[] = {
+      "run",    "sandbox",  "test", "check", "rbac",    "status", "top",       "why", "enqueue",
+      "reload", "rollback", "hold", "help",  "version", "--help", "--version", "-h",  NULL};
   *o = (struct mw_options){.level = MW_LOG_INFO, .host.memory_limit = MW_HEAP_DEFAULT};
   int word = argc >= 2 ? position(argv[1], words) : -1;
   if (argc < 2) {

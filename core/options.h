@@ -15,6 +15,16 @@ enum mw_command {
   MW_COMMAND_TEST = 4,
   MW_COMMAND_CHECK = 8,
   MW_COMMAND_RBAC = 16,
+  MW_COMMAND_STATUS = 32,
+  MW_COMMAND_RELOAD = 64,
+  MW_COMMAND_ROLLBACK = 128,
+  MW_COMMAND_HOLD = 256,
+  MW_COMMAND_WHY = 512,
+  MW_COMMAND_ENQUEUE = 1024,
+  MW_COMMAND_TOP = 2048,
+  // Those that talk to a running process.
+  MW_COMMAND_OPERATE = MW_COMMAND_STATUS | MW_COMMAND_RELOAD | MW_COMMAND_ROLLBACK |
+                       MW_COMMAND_HOLD | MW_COMMAND_WHY | MW_COMMAND_ENQUEUE | MW_COMMAND_TOP,
 };
 
 // Strings are argv's. NULL and 0 mean not given.
@@ -31,7 +41,10 @@ struct mw_options {
   const char *token;
   const char *output;  // of check and rbac
   const char *name;    // of rbac: of the role
-  // Of test: specs, then what is for busted; of the others: scripts. Owned.
+  // Of those that talk to a running process, which host.control may name, too.
+  const char *pid, *script, *controller;
+  bool once;
+  // Of test: specs, then what is for busted; of run, check and rbac: scripts. Owned.
   const char **words;
   size_t word_count;
   const char **apply;  // apply_count paths; owned
@@ -44,4 +57,5 @@ struct mw_options {
 
 // Reads the arguments. Help, the version and complaints are printed in here.
 void mw_options_read(struct mw_options *o, int argc, char **argv);
+const char *mw_options_word(enum mw_command command);  // "status"
 void mw_options_deinit(struct mw_options *o);

@@ -3,6 +3,8 @@
 // Functions here may raise (longjmp); they are called from Lua only.
 #pragma once
 
+#include <stddef.h>
+
 struct lua_State;
 
 // Registers kube._core and the embedded lua/kube modules in package.preload of a new state, and
@@ -14,6 +16,10 @@ void mw_bind_test_open(struct lua_State *L);
 
 // The same for `moonwatch check` and `moonwatch rbac`, with kube._core.check.
 void mw_bind_check_open(struct lua_State *L);
+
+// `moonwatch status` and its like: runs lua/kube/_console_main.lua in a state of its own, without a
+// host, with these arguments; the exit code.
+int mw_bind_console_run(const char *const *args, size_t count);
 
 // mw_bind_open with one more table in kube._core, which `open` pushes.
 void mw_bind_open_with(struct lua_State *L, const char *name, void (*open)(struct lua_State *L));

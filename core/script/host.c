@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "script/control.h"
 #include "script/observe.h"
 #include "script/program.h"
 #include "script/progress.h"
@@ -41,6 +42,7 @@ struct mw_host {
   struct mw_progress *progress;
   struct mw_health *health;
   struct mw_observe *observe;    // NULL when nobody asked for it
+  struct mw_control *control;    // NULL when it could not be, or is not to be
   uv_signal_t signals[SIGNALS];  // of the ingest loop
   uint64_t signalled_at;         // ingest thread only; 0: not yet
   char config_error[MW_ERR_MESSAGE_MAX];
@@ -50,9 +52,19 @@ struct mw_host {
   int code;
 };
 
+static void on_control_closed(void *arg) {
+  struct mw_host *h = arg;
+  h->control = NULL;
+  mw_loop_stop(h->script);
+}
+
 static void on_factory_closed(void *arg) {
   struct mw_host *h = arg;
-  mw_loop_stop(h->script);
+  if (h->control != NULL) {
+    mw_control_close(h->control, on_control_closed, h);
+  } else {
+    mw_loop_stop(h->script);
+  }
 }
 
 // Renewed until here, and released when nothing of the script is left that could write.
@@ -267,9 +279,28 @@ static int observe(struct mw_host *h) {
   return MW_EXIT_SCRIPT;
 }
 
+// 0, or the exit code when the socket that was asked for cannot be.
+static int control(struct mw_host *h) {
+  if (h->config->control == NULL) return 0;
+  struct mw_err err;
+  h->control = mw_control_new(h, h->config->control, &err);
+  if (h->control != NULL) {
+    mw_log(MW_LOG_DEBUG, "can be operated", MW_STR("socket", mw_control_path(h->control)));
+    return 0;
+  }
+  if (h->config->control[0] == '\0') {
+    mw_log(MW_LOG_WARN, "moonwatch status and its like will not find this process",
+           MW_STR("error", err.message));
+    return 0;
+  }
+  fprintf(stderr, "moonwatch: --control: %s\n", err.message);
+  return MW_EXIT_SCRIPT;
+}
+
 static void run(struct mw_host *h) {
   int code = observe(h);
   if (code == 0) code = load(h);
+  if (code == 0) code = control(h);
   if (code != 0) {
     mw_host_shutdown(h, code);
   } else {

@@ -36,8 +36,11 @@ struct mw_host_config {
   double stuck_after;   // seconds, 0: 10, below 0: never; see watchdog.h
   bool http1_only;
   const char *listen;  // where metrics and probes are served, ADDRESS:PORT; NULL: nowhere
-  int stopped;         // the exit code after a signal; 0: MW_EXIT_OK
-  double grace;        // seconds for tasks to end at shutdown, 0: 10
+  // Where it is operated: the path of a socket, "" for the default place (control.h); NULL:
+  // nowhere.
+  const char *control;
+  int stopped;   // the exit code after a signal; 0: MW_EXIT_OK
+  double grace;  // seconds for tasks to end at shutdown, 0: 10
 };
 
 // Exit codes.

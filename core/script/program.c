@@ -13,8 +13,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "script/heap.h"
 #include "script/host.h"
 #include "script/keep.h"
+#include "script/sched.h"
+#include "wire/json_write.h"
 
 enum { REPORT_MAX = 64 * 1024 };
 
@@ -47,9 +50,25 @@ struct mw_program {
   bool undone;
   mw_loop_cb done;  // stopping
   void *done_ctx;
+  // What is told of it.
+  double active_at;  // wall clock: when the active one became it
+  unsigned long reloads, failures;
+  struct failure {
+    char revision[MW_BUNDLE_REVISION_SIZE];
+    char *report;
+    double at;
+  } last_failure;          // report NULL: none since the last success
+  struct mw_bundle *held;  // what was offered while nothing is taken
+  double held_at;          // 0: offers are taken
+  mw_loop_cb changed;
+  void *changed_ctx;
 };
 
 static void go_on(struct mw_program *p);
+static void note_active(struct mw_program *p);
+static void note_failure(struct mw_program *p, const struct mw_bundle *b, const char *report);
+static bool hold_back(struct mw_program *p, struct mw_bundle *b);
+static void adopt(struct mw_program *p, struct mw_bundle *b);
 
 struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_config *config) {
   struct mw_program *p = mw_xcalloc(1, sizeof *p);
@@ -81,6 +100,7 @@ static void tell_failure(struct mw_program *p, const struct mw_bundle *b, const 
   mw_log(MW_LOG_ERROR, "reload failed; what runs goes on", MW_STR("script", mw_bundle_origin(b)),
          MW_STR("failed", mw_bundle_revision(b)), MW_STR("active", revision_of(p->active)),
          MW_STR("error", report));
+  note_failure(p, b, report);
 }
 
 // The active revision fails in its probation: the one before comes back.
@@ -91,7 +111,7 @@ static bool take_back(struct mw_program *p, const char *report) {
   mw_log(MW_LOG_ERROR, "the new revision failed; going back to the one before",
          MW_STR("failed", revision_of(p->active)),
          MW_STR("back", mw_bundle_revision(p->history[0])), MW_STR("error", report));
-  mw_program_offer(p, p->history[0]);
+  adopt(p, p->history[0]);
   return true;
 }
 
@@ -255,6 +275,7 @@ static void commit_staging(struct mw_program *p) {
   mw_timer_cancel(&p->probation);
   p->probation = mw_timer_start(mw_host_loop(p->host), MW_PROGRAM_PROBATION, on_probation_over, p);
   tell_success(p, old);
+  note_active(p);
 }
 
 static void stage(struct mw_program *p, struct mw_bundle *b) {
@@ -300,6 +321,11 @@ static void go_on(struct mw_program *p) {
 }
 
 void mw_program_offer(struct mw_program *p, struct mw_bundle *b) {
+  if (!hold_back(p, b)) adopt(p, b);
+}
+
+// Makes it the active one, if it can be.
+static void adopt(struct mw_program *p, struct mw_bundle *b) {
   if (p->done != NULL || p->active == NULL) return;
   if (p->next != NULL) mw_bundle_unref(p->next);
   p->next = NULL;
@@ -323,7 +349,10 @@ int mw_program_load(struct mw_program *p, struct mw_err *err) {
   return mw_generation_load(p->active->generation, err);
 }
 
-void mw_program_commit(struct mw_program *p) { mw_generation_commit(p->active->generation); }
+void mw_program_commit(struct mw_program *p) {
+  mw_generation_commit(p->active->generation);
+  note_active(p);
+}
 
 struct mw_generation *mw_program_active(struct mw_program *p) {
   return p->active != NULL ? p->active->generation : NULL;
@@ -387,6 +416,150 @@ void mw_program_free(struct mw_program *p) {
     mw_free(p->bad[i]);
   }
   if (p->next != NULL) mw_bundle_unref(p->next);
+  if (p->held != NULL) mw_bundle_unref(p->held);
+  mw_free(p->last_failure.report);
   mw_keep_free(p->keep);
   mw_free(p);
+}
+
+// ---- operating it ----
+
+static void changed(struct mw_program *p) {
+  if (p->changed != NULL) p->changed(p->changed_ctx);
+}
+
+static void note_active(struct mw_program *p) {
+  p->reloads += p->active_at > 0;
+  p->active_at = mw_clock_wall();
+  mw_free(p->last_failure.report);
+  p->last_failure.report = NULL;
+  changed(p);
+}
+
+static void note_failure(struct mw_program *p, const struct mw_bundle *b, const char *report) {
+  p->failures++;
+  mw_free(p->last_failure.report);
+  p->last_failure.report = mw_xstrdup(report);
+  p->last_failure.at = mw_clock_wall();
+  snprintf(p->last_failure.revision, sizeof p->last_failure.revision, "%s", mw_bundle_revision(b));
+  changed(p);
+}
+
+static bool hold_back(struct mw_program *p, struct mw_bundle *b) {
+  if (p->held_at <= 0) return false;
+  if (p->held != NULL) mw_bundle_unref(p->held);
+  bool same = strcmp(mw_bundle_revision(b), revision_of(p->active)) == 0;
+  p->held = same ? NULL : mw_bundle_ref(b);
+  changed(p);
+  return true;
+}
+
+void mw_program_on_change(struct mw_program *p, mw_loop_cb cb, void *ctx) {
+  p->changed = cb;
+  p->changed_ctx = ctx;
+}
+
+const char *mw_program_path(const struct mw_program *p) { return p->config.path; }
+
+const char *mw_program_revision(const struct mw_program *p) { return revision_of(p->active); }
+
+static const char *pending_revision(const struct mw_program *p) {
+  if (p->next != NULL) return mw_bundle_revision(p->next);
+  if (p->staging != NULL) return revision_of(p->staging);
+  if (p->held != NULL) return mw_bundle_revision(p->held);
+  return p->last_failure.report != NULL ? p->last_failure.revision : NULL;
+}
+
+// Why the pending revision is not the active one.
+static void tell_pending(const struct mw_program *p, struct mw_json_out *o) {
+  const char *revision = pending_revision(p);
+  if (revision == NULL) return;
+  char why[2 * MW_ERR_MESSAGE_MAX] = "";
+  mw_json_begin(o, "pending", '{');
+  mw_json_put_str(o, "revision", revision);
+  if (p->next != NULL) {
+    snprintf(why, sizeof why, "%d revisions before it have not ended yet", MW_PROGRAM_RETIRING);
+  } else if (p->staging != NULL) {
+    char missing[MW_ERR_MESSAGE_MAX];
+    mw_keep_missing(p->keep, missing, sizeof missing);
+    snprintf(why, sizeof why, "it waits for the cache of %s", missing);
+    mw_json_put_str(o, "missing", missing);
+  } else if (p->held != NULL) {
+    snprintf(why, sizeof why, "reloads are held; release them with: moonwatch hold off");
+  }
+  mw_json_put_str(o, "why", why[0] != '\0' ? why : p->last_failure.report);
+  mw_json_end(o, '}');
+}
+
+static const char *state_of(const struct mw_program *p) {
+  if (p->done != NULL) return "stopping";
+  if (p->active == NULL) return "ended";
+  if (mw_generation_is_loading(p->active->generation)) return "loading";
+  if (p->staging != NULL) return "warming";
+  if (p->next != NULL) return "staging";
+  if (p->held_at > 0) return "held";
+  return p->last_failure.report != NULL ? "failed" : "active";
+}
+
+static void tell_files(const struct mw_bundle *b, struct mw_json_out *o) {
+  mw_json_begin(o, "files", '[');
+  for (size_t i = 0; i < mw_bundle_count(b); i++) {
+    const struct mw_bundle_file *f = mw_bundle_at(b, i);
+    mw_json_begin(o, NULL, '{');
+    mw_json_put_str(o, "name", f->name);
+    mw_json_put_str(o, "path", f->path);
+    mw_json_put_num(o, "bytes", (double)f->size);
+    mw_json_end(o, '}');
+  }
+  mw_json_end(o, ']');
+}
+
+static void tell_revisions(const struct mw_program *p, struct mw_json_out *o) {
+  mw_json_begin(o, "history", '[');
+  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++)
+    if (p->history[i] != NULL) mw_json_put_str(o, NULL, mw_bundle_revision(p->history[i]));
+  mw_json_end(o, ']');
+  mw_json_begin(o, "bad", '[');
+  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++)
+    if (p->bad[i] != NULL) mw_json_put_str(o, NULL, p->bad[i]);
+  mw_json_end(o, ']');
+  mw_json_begin(o, "retiring", '[');
+  for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++)
+    if (p->retiring[i] != NULL) mw_json_put_str(o, NULL, revision_of(p->retiring[i]));
+  mw_json_end(o, ']');
+}
+
+static void tell_failures(const struct mw_program *p, struct mw_json_out *o) {
+  mw_json_put_num(o, "reloads", (double)p->reloads);
+  mw_json_put_num(o, "failures", (double)p->failures);
+  if (p->last_failure.report == NULL) return;
+  mw_json_begin(o, "failure", '{');
+  mw_json_put_str(o, "revision", p->last_failure.revision);
+  mw_json_put_num(o, "at", p->last_failure.at);
+  mw_json_put_str(o, "report", p->last_failure.report);
+  mw_json_end(o, '}');
+}
+
+static void tell_state(struct lua_State *L, struct mw_json_out *o) {
+  const struct mw_heap *heap = mw_heap_of(L);
+  mw_json_put_num(o, "tasks", mw_sched_task_count(mw_sched_of(L)));
+  if (heap == NULL) return;
+  mw_json_put_num(o, "memory_bytes", (double)mw_heap_used(heap));
+  mw_json_put_num(o, "memory_limit_bytes", (double)mw_heap_limit(heap));
+}
+
+void mw_program_tell(const struct mw_program *p, struct mw_json_out *o) {
+  mw_json_put_str(o, "script", p->config.path);
+  mw_json_put_str(o, "state", state_of(p));
+  if (p->active != NULL) mw_json_put_str(o, "revision", revision_of(p->active));
+  mw_json_put_num(o, "active_since", p->active_at);
+  mw_json_put_bool(o, "watched", p->config.watched);
+  mw_json_put_bool(o, "probation", p->probation != NULL);
+  if (p->held_at > 0) mw_json_put_num(o, "held_since", p->held_at);
+  tell_pending(p, o);
+  tell_failures(p, o);
+  tell_revisions(p, o);
+  if (p->active == NULL) return;
+  if (p->active->bundle != NULL) tell_files(p->active->bundle, o);
+  tell_state(mw_generation_state(p->active->generation), o);
 }

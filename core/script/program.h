@@ -20,6 +20,7 @@
 #include "script/generation.h"
 #include "transport/loop.h"
 
+struct mw_json_out;
 struct mw_program;
 
 enum {
@@ -61,3 +62,13 @@ bool mw_program_has_ended(const struct mw_program *p);
 bool mw_program_is_drained(const struct mw_program *p);
 // After stop reported done.
 void mw_program_free(struct mw_program *p);
+
+// ---- for those who operate it (control.h) ----
+
+const char *mw_program_path(const struct mw_program *p);      // NULL: a module
+const char *mw_program_revision(const struct mw_program *p);  // of the active one, "": none
+// Writes what there is to know of it, as members of an object.
+void mw_program_tell(const struct mw_program *p, struct mw_json_out *o);
+// cb(ctx) is called when another revision is active, one has failed, or one is held back. It must
+// not call into the program. One observer.
+void mw_program_on_change(struct mw_program *p, mw_loop_cb cb, void *ctx);

@@ -59,9 +59,10 @@ void mw_conn_cut(struct mw_conn *c, bool reset) {
   c->closing = true;
   c->reading = false;
   uv_close((uv_handle_t *)&c->timer, on_handle_closed);
+  bool tcp = c->stream.any.type == UV_TCP;
   // libuv refuses to reset what is being shut down.
-  if (!reset || uv_tcp_close_reset(&c->tcp, on_handle_closed) != 0) {
-    uv_close((uv_handle_t *)&c->tcp, on_handle_closed);
+  if (!reset || !tcp || uv_tcp_close_reset(&c->stream.tcp, on_handle_closed) != 0) {
+    uv_close((uv_handle_t *)&c->stream, on_handle_closed);
   }
 }
 
@@ -75,7 +76,7 @@ static void on_shutdown(uv_shutdown_t *request, int status) {
 static void shut_down(struct mw_conn *c) {
   if (c->shut) return;
   c->shut = true;
-  if (uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) != 0) {
+  if (uv_shutdown(&c->shutdown, &c->stream.any, on_shutdown) != 0) {
     mw_conn_cut(c, false);
     return;
   }
@@ -114,8 +115,8 @@ static void update_reading(struct mw_conn *c) {
   if (want == c->reading) return;
   c->reading = want;
   if (!want) {
-    uv_read_stop((uv_stream_t *)&c->tcp);
-  } else if (uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) != 0) {
+    uv_read_stop(&c->stream.any);
+  } else if (uv_read_start(&c->stream.any, on_alloc, on_read) != 0) {
     mw_conn_cut(c, false);
   }
 }
@@ -306,11 +307,24 @@ static bool displace(struct mw_http_server *s) {
   return oldest != NULL;
 }
 
+// Makes the stream of a connected socket; false when libuv refuses it.
+static bool open_stream(struct mw_conn *c, uv_loop_t *loop, int fd) {
+  if (c->server->path != NULL) {
+    uv_pipe_init(loop, &c->stream.pipe, 0);
+    return uv_pipe_open(&c->stream.pipe, fd) == 0;
+  }
+  uv_tcp_init(loop, &c->stream.tcp);
+  if (uv_tcp_open(&c->stream.tcp, fd) != 0) return false;
+  uv_tcp_nodelay(&c->stream.tcp, 1);
+  uv_tcp_keepalive(&c->stream.tcp, 1, KEEPALIVE_SECONDS);
+  return true;
+}
+
 void mw_conn_open(struct mw_http_server *s, int fd) {
   struct mw_conn *c = mw_xcalloc(1, sizeof *c);
   mw_live_add(MW_LIVE_HANDLE, 1);
   c->server = s;
-  c->tcp.data = c->timer.data = c;
+  c->stream.any.data = c->timer.data = c;
   c->open_handles = 2;
   mw_buf_init(&c->rest, MW_CONN_REST_MAX + 2 * MW_CONN_READ_MAX);
   mw_buf_init(&c->out, SIZE_MAX / 4);
@@ -318,19 +332,17 @@ void mw_conn_open(struct mw_http_server *s, int fd) {
   llhttp_init(&c->parser, HTTP_REQUEST, &mw_request_settings);
   c->parser.data = c;
   uv_loop_t *loop = mw_loop_uv(s->config.loop);
-  uv_tcp_init(loop, &c->tcp);
+  bool opened = open_stream(c, loop, fd);
   uv_timer_init(loop, &c->timer);
   c->next = s->conns;
   if (c->next != NULL) c->next->prev = c;
   s->conns = c;
   s->count++;
-  if (uv_tcp_open(&c->tcp, fd) != 0) {
+  if (!opened) {
     close(fd);
     mw_conn_cut(c, false);
     return;
   }
-  uv_tcp_nodelay(&c->tcp, 1);
-  uv_tcp_keepalive(&c->tcp, 1, KEEPALIVE_SECONDS);
   bool full = s->count > s->config.connections_max && !(s->config.displaces && displace(s));
   if (s->config.tls != NULL && !full) c->ssl = mw_tls_accept(s->config.tls);
   if (s->config.tls != NULL && c->ssl == NULL) {

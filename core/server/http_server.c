@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -115,6 +117,26 @@ static int listen_on(const char *host, unsigned port, struct mw_err *err) {
   return fd;
 }
 
+// A socket has its mode before it has its name, so at no moment can anybody else connect.
+static int listen_at(const char *path, struct mw_err *err) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  size_t n = strlen(path);
+  if (n >= sizeof address.sun_path) {
+    return mw_err_set(err, MW_EINVAL, "cannot listen on %s: a path can have at most %zu bytes here",
+                      path, sizeof address.sun_path - 1);
+  }
+  memcpy(address.sun_path, path, n + 1);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  bool bound = fd >= 0 && fchmod(fd, S_IRUSR | S_IWUSR) == 0 &&
+               bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+  if (bound && listen(fd, LISTEN_BACKLOG) == 0) return fd;
+  int error = errno;
+  if (bound) unlink(path);
+  if (fd >= 0) close(fd);
+  return mw_err_set(err, MW_EIO, "cannot listen on %s: %s", path,
+                    error == EADDRINUSE ? "there is something already" : strerror(error));
+}
+
 static void fill_limits(struct mw_http_server_config *config) {
   if (config->header_max == 0) config->header_max = 64 * 1024;
   if (config->body_max == 0) config->body_max = 3 * 1024 * 1024;
@@ -125,9 +147,19 @@ static void fill_limits(struct mw_http_server_config *config) {
   if (config->backlog_max == 0) config->backlog_max = 4 * 1024 * 1024;
 }
 
+static void free_server(struct mw_http_server *s) {
+  if (s->fd >= 0) close(s->fd);
+  if (s->fd >= 0 && s->path != NULL) unlink(s->path);
+  mw_free(s->oversize_body);
+  mw_free(s->oversize_type);
+  mw_free(s->path);
+  mw_free(s);
+}
+
 struct mw_http_server *mw_http_server_new(const struct mw_http_server_config *config,
                                           struct mw_err *err) {
-  int fd = listen_on(config->host, config->port, err);
+  int fd = config->path != NULL ? listen_at(config->path, err)
+                                : listen_on(config->host, config->port, err);
   if (fd < 0) return NULL;
   struct mw_http_server *s = mw_xcalloc(1, sizeof *s);
   s->config = *config;
@@ -136,15 +168,16 @@ struct mw_http_server *mw_http_server_new(const struct mw_http_server_config *co
   if (config->oversize_body != NULL) s->oversize_body = mw_xstrdup(config->oversize_body);
   if (config->oversize_type != NULL) s->oversize_type = mw_xstrdup(config->oversize_type);
   s->fd = fd;
-  s->port = port_of(fd);
+  if (config->path != NULL) {
+    s->path = mw_xstrdup(config->path);
+    s->config.path = NULL;
+  } else {
+    s->port = port_of(fd);
+  }
   s->poll.data = s;
   if (uv_poll_init(mw_loop_uv(config->loop), &s->poll, fd) != 0) {
-    close(fd);
-    mw_free(s->oversize_body);
-    mw_free(s->oversize_type);
-    mw_free(s);
-    mw_err_set(err, MW_EIO, "cannot listen on %s port %u: the loop refuses the socket",
-               config->host, config->port);
+    free_server(s);
+    mw_err_set(err, MW_EIO, "cannot listen: the loop refuses the socket");
     return NULL;
   }
   mw_live_add(MW_LIVE_HANDLE, 1);
@@ -161,9 +194,7 @@ static void free_when_over(struct mw_http_server *s) {
   mw_timer_cancel(&s->grace);
   mw_loop_cb done = s->done;
   void *arg = s->done_arg;
-  mw_free(s->oversize_body);
-  mw_free(s->oversize_type);
-  mw_free(s);
+  free_server(s);
   mw_live_add(MW_LIVE_HANDLE, -1);
   if (done != NULL) done(arg);
 }
@@ -180,7 +211,9 @@ void mw_http_server_forget(struct mw_conn *c) {
 static void on_poll_closed(uv_handle_t *handle) {
   struct mw_http_server *s = handle->data;
   s->poll_closed = true;
+  if (s->path != NULL) unlink(s->path);
   close(s->fd);
+  s->fd = -1;
   free_when_over(s);
 }
 

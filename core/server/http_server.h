@@ -33,6 +33,7 @@ typedef void (*mw_exchange_cb)(void *ctx, struct mw_exchange *x);
 
 struct mw_http_server_config {
   struct mw_loop *loop;
+  const char *path;           // a unix socket that is made there, for its owner alone; else:
   const char *host;           // a numeric address
   unsigned port;              // 0: any free one
   struct mw_server_tls *tls;  // borrowed while the server lives; NULL: plain text
@@ -54,7 +55,8 @@ struct mw_http_server_config {
   const char *oversize_type;  // its Content-Type
 };
 
-// Binds and listens. NULL on failure, err names the address.
+// Binds and listens. NULL on failure, err names the address. At a path there may be nothing yet;
+// what it makes there is removed when it closes.
 struct mw_http_server *mw_http_server_new(const struct mw_http_server_config *config,
                                           struct mw_err *err);
 unsigned mw_http_server_port(const struct mw_http_server *s);
@@ -71,7 +73,7 @@ bool mw_exchange_header_at(const struct mw_exchange *x, size_t i, struct mw_slic
                            struct mw_slice *value);
 // The first header of that name, whatever its case; p is NULL when there is none.
 struct mw_slice mw_exchange_header(const struct mw_exchange *x, const char *name);
-// Whether the client is on this machine: it came by the loopback interface.
+// Whether the client is on this machine: it came by the loopback interface or a unix socket.
 bool mw_exchange_is_local(const struct mw_exchange *x);
 
 // A place for the owner's own pointer, NULL at first.

@@ -28,8 +28,9 @@ struct mw_http_server {
   char *oversize_body;
   char *oversize_type;
   uv_poll_t poll;
-  int fd;  // the listening socket, -1 when closed
-  unsigned port;
+  int fd;                  // the listening socket, -1 when closed
+  unsigned port;           // 0: it has a path
+  char *path;              // NULL: it has a port
   struct mw_timer *retry;  // accepting is suspended until then
   bool starved;            // ... and has been since the last success
   struct mw_conn *conns;
@@ -63,7 +64,11 @@ enum mw_conn_scan { MW_SCAN_BEFORE, MW_SCAN_IN_LINE, MW_SCAN_LINE_START, MW_SCAN
 struct mw_conn {
   struct mw_http_server *server;
   struct mw_conn *next, *prev;
-  uv_tcp_t tcp;
+  union {
+    uv_stream_t any;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;  // of a server with a path
+  } stream;
   uv_timer_t timer;  // the deadline of the phase, or a kick
   uv_write_t write;
   uv_shutdown_t shutdown;

@@ -16,7 +16,7 @@ enum {
 static void on_written(uv_write_t *request, int status);
 
 size_t mw_conn_backlog(const struct mw_conn *c) {
-  return c->out.n + (c->writing ? c->tcp.write_queue_size : 0);
+  return c->out.n + (c->writing ? c->stream.any.write_queue_size : 0);
 }
 
 // ---- bytes ----
@@ -28,7 +28,7 @@ static void start_write(struct mw_conn *c) {
   c->writing = true;
   uv_buf_t buf = {.base = c->inflight.p, .len = c->inflight.n};
   c->write.data = c;
-  if (uv_write(&c->write, (uv_stream_t *)&c->tcp, &buf, 1, on_written) != 0) {
+  if (uv_write(&c->write, &c->stream.any, &buf, 1, on_written) != 0) {
     c->writing = false;
     mw_conn_cut(c, true);
   }
@@ -60,7 +60,7 @@ void mw_conn_send_raw(struct mw_conn *c, const uv_buf_t *parts, unsigned count) 
   if (c->closing) return;
   size_t sent = 0;
   if (!c->writing) {
-    int rc = uv_try_write((uv_stream_t *)&c->tcp, parts, count);
+    int rc = uv_try_write(&c->stream.any, parts, count);
     if (rc < 0 && rc != UV_EAGAIN) {
       mw_conn_cut(c, true);
       return;
@@ -230,7 +230,7 @@ void mw_exchange_start(struct mw_exchange *x, unsigned status, struct mw_slice h
   c->hang_up = !keep;
   if (c->closing) return;
   int sndbuf = STREAM_SNDBUF;
-  uv_send_buffer_size((uv_handle_t *)&c->tcp, &sndbuf);
+  uv_send_buffer_size((uv_handle_t *)&c->stream, &sndbuf);
   char head[HEAD_MAX], tail[HEAD_MAX];
   size_t head_n = begin_head(c->server, head, status);
   int tail_n =

@@ -234,7 +234,8 @@ struct mw_slice mw_exchange_header(const struct mw_exchange *x, const char *name
 bool mw_exchange_is_local(const struct mw_exchange *x) {
   struct sockaddr_storage peer;
   int n = sizeof peer;
-  if (uv_tcp_getpeername(&x->conn->tcp, (struct sockaddr *)&peer, &n) != 0) return false;
+  if (x->conn->server->path != NULL) return true;
+  if (uv_tcp_getpeername(&x->conn->stream.tcp, (struct sockaddr *)&peer, &n) != 0) return false;
   if (peer.ss_family == AF_INET) {
     return ntohl(((struct sockaddr_in *)&peer)->sin_addr.s_addr) >> 24 == 127;
   }

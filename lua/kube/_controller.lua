@@ -32,6 +32,7 @@ local SWEEP = 0.5  -- seconds between looks for writes that vanished
 local PATIENCE = 10  -- seconds until it is said what is waited for, and again after each such time
 
 local by_name = {}
+M.by_name = by_name  -- for kube._operate
 
 ---@class kube.ControllerOptions
 ---@field name? string who it is, for ever: queue, metrics, field manager; default: the plural of the resource
@@ -199,7 +200,7 @@ local function attach(state, source)
 end
 
 -- What is not there yet, with what its informer heard last from the server.
-local function missing(state)
+function M.missing(state)
   local names = {}
   for _, informer in ipairs(state.cache:informers()) do
     if not informer:has_synced() then
@@ -216,7 +217,7 @@ local function wait_for(state, condition)
   while true do
     local patience = deadline and math.min(PATIENCE, deadline - core.task.now()) or PATIENCE
     if task.wait_until(condition, math.max(patience, 0), "controller " .. state.name) then return end
-    local names = table.concat(missing(state), ", ")
+    local names = table.concat(M.missing(state), ", ")
     if deadline and core.task.now() >= deadline then
       error(errors.new("timeout", ("no cache of %s within %g seconds"):format(names, state.sync_timeout)), 0)
     end

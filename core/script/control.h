@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The door for those who operate a running process: HTTP with JSON on a unix socket that only its
+// owner can open. On the script loop: an answer is what is true in one turn of it, and a script
+// that keeps the loop busy keeps who asks waiting.
+//
+//   GET  /status                       programs, informers, controllers, the lease
+//
+// What is asked for stands in the query, percent-encoded. A failure is {"error": "a sentence"}.
+#pragma once
+
+#include "base/err.h"
+#include "transport/loop.h"
+
+struct mw_control;
+struct mw_host;
+struct mw_json_out;
+
+// Listens at path, or in the default place (control_path.h) when that is "". NULL and err when it
+// cannot.
+struct mw_control *mw_control_new(struct mw_host *host, const char *path, struct mw_err *err);
+const char *mw_control_path(const struct mw_control *c);
+// Answers who waits, and removes the socket. done is called from the loop; c is freed then.
+void mw_control_close(struct mw_control *c, mw_loop_cb done, void *ctx);
+
+// Writes what GET /status answers.
+void mw_control_tell(struct mw_host *host, struct mw_json_out *o);

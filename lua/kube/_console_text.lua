@@ -1,0 +1,69 @@
+-- How the commands that operate a running process write numbers and tables, for people.
+local M = {}
+
+--- "3m12s"; from a minute on without fractions.
+---@param seconds number
+---@return string
+function M.duration(seconds)
+  if seconds < 0 then seconds = 0 end
+  if seconds < 0.001 then return ("%dus"):format(seconds * 1e6) end
+  if seconds < 1 then return ("%dms"):format(seconds * 1e3) end
+  if seconds < 60 then return (("%.1f"):format(seconds):gsub("%.0$", "")) .. "s" end
+  local whole = math.floor(seconds)
+  if whole < 3600 then return ("%dm%02ds"):format(whole / 60, whole % 60) end
+  if whole < 86400 then return ("%dh%02dm"):format(whole / 3600, whole % 3600 / 60) end
+  return ("%dd%02dh"):format(whole / 86400, whole % 86400 / 3600)
+end
+
+--- "1.5 MiB"
+---@param bytes number
+---@return string
+function M.size(bytes)
+  local units, i = { "B", "KiB", "MiB", "GiB", "TiB" }, 1
+  while bytes >= 1024 and i < #units do
+    bytes, i = bytes / 1024, i + 1
+  end
+  return ((i == 1 and "%d %s" or "%.1f %s"):format(bytes, units[i]):gsub("%.0 ", " "))
+end
+
+--- "1 key", "2 keys"
+function M.count(n, what) return ("%d %s%s"):format(n, what, n == 1 and "" or "s") end
+
+-- Letters, not bytes, so that columns stand below each other.
+local function width(text)
+  local _, continued = text:gsub("[\128-\191]", "")
+  return #text - continued
+end
+M.width = width
+
+--- Lines of a table; columns whose name begins with '>' are aligned right, the last one is not padded.
+---@param columns string[]
+---@param rows string[][]
+---@param indent string
+---@return string[]
+function M.table(columns, rows, indent)
+  local heads, widths, right = {}, {}, {}
+  for i, name in ipairs(columns) do
+    right[i] = name:sub(1, 1) == ">"
+    heads[i] = right[i] and name:sub(2) or name
+    widths[i] = width(heads[i])
+    for _, row in ipairs(rows) do widths[i] = math.max(widths[i], width(row[i])) end
+  end
+  local lines = {}
+  local function add(row)
+    local cells = {}
+    for i, cell in ipairs(row) do
+      local fill = (" "):rep(widths[i] - width(cell))
+      cells[i] = right[i] and fill .. cell or (i < #row and cell .. fill or cell)
+    end
+    lines[#lines + 1] = (indent .. table.concat(cells, "  "):gsub("%s+$", ""))
+  end
+  add(heads)
+  for _, row in ipairs(rows) do add(row) end
+  return lines
+end
+
+--- Each line of a text, with something before it.
+function M.indent(text, by) return by .. (text:gsub("\n+$", ""):gsub("\n", "\n" .. by)) end
+
+return M
