@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// A digest by OpenSSL's newer functions would wait here for all of OpenSSL to start, which it does
+// on another thread while the script is read and loaded.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "script/bundle.h"
 
 #include <assert.h>
 #include <ctype.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,26 +83,24 @@ static int compare_names(const void *a, const void *b) {
 }
 
 // With its length before it, so that no two lists of files give the same bytes.
-static int digest_part(EVP_MD_CTX *md, const char *p, size_t n) {
+static void digest_part(SHA256_CTX *sha, const char *p, size_t n) {
   unsigned char size[8];
   for (int i = 0; i < 8; i++) size[i] = (unsigned char)((uint64_t)n >> (8 * i));
-  return EVP_DigestUpdate(md, size, sizeof size) == 1 && EVP_DigestUpdate(md, p, n) == 1;
+  SHA256_Update(sha, size, sizeof size);
+  SHA256_Update(sha, p, n);
 }
 
 static void set_revision(struct mw_bundle *b) {
-  unsigned char sum[EVP_MAX_MD_SIZE];
-  EVP_MD_CTX *md = EVP_MD_CTX_new();
-  bool ok = md != NULL && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
-            digest_part(md, b->entry->name, strlen(b->entry->name));
-  for (size_t i = 0; ok && i < b->count; i++) {
+  unsigned char sum[SHA256_DIGEST_LENGTH];
+  SHA256_CTX sha;
+  SHA256_Init(&sha);
+  digest_part(&sha, b->entry->name, strlen(b->entry->name));
+  for (size_t i = 0; i < b->count; i++) {
     const struct mw_bundle_file *f = &b->files[i];
-    ok = digest_part(md, f->name, strlen(f->name)) && digest_part(md, f->text, f->size);
+    digest_part(&sha, f->name, strlen(f->name));
+    digest_part(&sha, f->text, f->size);
   }
-  if (!ok || EVP_DigestFinal_ex(md, sum, NULL) != 1) {
-    fprintf(stderr, "moonwatch: SHA-256 is not available\n");
-    abort();
-  }
-  EVP_MD_CTX_free(md);
+  SHA256_Final(sum, &sha);
   for (size_t i = 0; i < REVISION_BYTES; i++)
     snprintf(b->revision + 2 * i, sizeof b->revision - 2 * i, "%02x", sum[i]);
 }
