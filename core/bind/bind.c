@@ -32,6 +32,13 @@ static void open_tools(struct lua_State *L) {
   mw_bind_yaml(L);
 }
 
+// jit.util, which scripts do not have.
+static void open_bytecode(struct lua_State *L) {
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "jit.util");
+  lua_call(L, 1, 1);
+}
+
 static int load_core(lua_State *L) {
   static const struct {
     const char *name;
@@ -41,6 +48,7 @@ static int load_core(lua_State *L) {
       {"client", mw_bind_client},     {"informer", mw_bind_informer}, {"indexer", mw_bind_indexer},
       {"selector", mw_bind_selector}, {"request", mw_bind_request},   {"tools", open_tools},
       {"lease", mw_bind_lease},       {"queue", mw_bind_queue},       {"metric", mw_bind_metric},
+      {"bytecode", open_bytecode},
   };
   lua_createtable(L, 0, sizeof parts / sizeof parts[0] + 2);
   int core = lua_gettop(L);

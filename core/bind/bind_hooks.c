@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a script hangs onto an informer besides handlers: indexes, a transform, a watch error
-// handler. Indexes go with the handle, which is gone before the state is. The others live on the
-// heap beyond it: when the generation ends, they are cut off from the state (L becomes NULL) and do
-// nothing.
+// handler. All go with the handle, which is gone before the state is.
+//
+// A transform and an error handler for an informer that runs already, for the generation before,
+// are set at commit and take over there.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -20,44 +21,59 @@
 enum { INDEXES_MAX = 64 };
 
 struct hook {
-  struct mw_owned owned;
-  struct mw_generation *gen;
-  lua_State *L;  // NULL once the generation has ended
-  int fn;        // registry reference
+  struct mw_handle *handle;  // +1 until it is set
+  lua_State *L;              // the main one of the generation
+  int fn;                    // registry reference
   // transforms: what it takes to make an object out of the returned table
   struct mw_item_scanner *scanner;
   struct mw_packer *packer;
   struct mw_buf json;
+  bool calling;  // its function is on the stack
+  bool dropped;  // meanwhile: it goes when that has returned
 };
-
-static void hook_detach(struct hook *k) {
-  if (k->L == NULL) return;
-  mw_luaref_drop(k->L, &k->fn);
-  mw_generation_drop(k->gen, &k->owned);
-  k->L = NULL;
-}
 
 static void hook_free(void *ctx) {
   struct hook *k = ctx;
-  hook_detach(k);
+  mw_luaref_drop(k->L, &k->fn);
+  k->dropped = true;
+  if (k->calling) return;
   mw_item_scanner_free(k->scanner);
   mw_packer_free(k->packer);
   mw_buf_deinit(&k->json);
   mw_free(k);
 }
 
-static void hook_close(struct mw_owned *o) { hook_detach((struct hook *)o); }
-
 // Takes the function on top of the stack.
-static struct hook *hook_new(lua_State *L) {
+static struct hook *hook_new(lua_State *L, struct mw_handle *h) {
   struct hook *k = mw_xcalloc(1, sizeof *k);
-  k->gen = mw_generation_of(L);
-  k->L = mw_generation_state(k->gen);
+  k->handle = h;
+  h->refs++;
+  k->L = mw_generation_state(h->gen);
   k->fn = mw_luaref_take(L);
-  k->owned.close = hook_close;
-  k->owned.passive = true;
-  mw_generation_own(k->gen, &k->owned);
   return k;
+}
+
+// Sets the hook, which is then the informer's, by `set`: now, or at commit when the informer runs.
+static void hook_place(struct hook *k, mw_loop_cb set) {
+  if (mw_informer_is_started(k->handle->inf)) {
+    mw_generation_defer(k->handle->gen, set, k);
+  } else {
+    set(k);
+  }
+}
+
+// The end of `set`: rc is what the informer said.
+static void hook_placed(struct hook *k, int rc, const struct mw_err *err, const char *what) {
+  struct mw_handle *h = k->handle;
+  k->handle = NULL;
+  if (rc < 0) {
+    if (!mw_generation_is_stopping(h->gen)) {
+      mw_log(MW_LOG_ERROR, what, MW_STR("resource", mw_informer_name(h->inf)),
+             MW_STR("error", err->message));
+    }
+    hook_free(k);
+  }
+  mw_bind_handle_unref(h);
 }
 
 // A function of the script as an index; goes with the index.
@@ -220,13 +236,18 @@ static int object_of_table(struct hook *k, struct mw_object *in, struct mw_objec
   return mw_err_set(err, MW_ESCRIPT, "a transform must not change the name or namespace");
 }
 
+// What the transform returned, on top of the stack.
+static int read_transformed(struct hook *k, struct mw_object *in, struct mw_object **out,
+                            struct mw_err *err) {
+  if (lua_isnil(k->L, -1)) return 1;
+  if (lua_istable(k->L, -1)) return object_of_table(k, in, out, err);
+  return mw_err_set(err, MW_ESCRIPT, "a transform returns an object or nil, not a %s",
+                    luaL_typename(k->L, -1));
+}
+
 // The script gets a table of its own to change; returning nothing drops the object.
 static int transform(void *ctx, struct mw_object *in, struct mw_object **out, struct mw_err *err) {
   struct hook *k = ctx;
-  if (k->L == NULL) {  // the script is gone and so is this informer's reason to be
-    *out = mw_object_ref(in);
-    return 0;
-  }
   lua_State *L = k->L;
   mw_luaref_push(L, k->fn);
   int rc = mw_codec_push(L, mw_object_json(in, mw_objtable_unpacker(L)), err);
@@ -234,33 +255,38 @@ static int transform(void *ctx, struct mw_object *in, struct mw_object **out, st
     lua_pop(L, 1);
     return rc;
   }
+  k->calling = true;
   rc = mw_script_call_as(L, "a transform", 1, 1, err);
-  if (rc < 0) return rc;
-  if (lua_isnil(L, -1)) {
-    rc = 1;
-  } else if (lua_istable(L, -1)) {
-    rc = object_of_table(k, in, out, err);
-  } else {
-    rc = mw_err_set(err, MW_ESCRIPT, "a transform returns an object or nil, not a %s",
-                    luaL_typename(L, -1));
+  if (rc == 0) {
+    rc = read_transformed(k, in, out, err);
+    lua_pop(L, 1);
   }
-  lua_pop(L, 1);
+  k->calling = false;
+  if (k->dropped) hook_free(k);
   return rc;
+}
+
+static void place_transform(void *arg) {
+  struct hook *k = arg;
+  struct mw_handle *h = k->handle;
+  struct mw_err err;
+  int rc = MW_ESTATE;
+  if (!mw_generation_is_stopping(h->gen)) {
+    rc = mw_informer_set_transform(h->inf, h->gen, transform, k, hook_free, &err);
+  }
+  hook_placed(k, rc, &err, "transform not set");
 }
 
 int mw_bind_set_transform(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
+  mw_bind_check_not_started(L, h, "cannot set a transform");
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
-  struct hook *k = hook_new(L);
+  struct hook *k = hook_new(L, h);
   k->scanner = mw_item_scanner_new();
   k->packer = mw_packer_new();
   mw_buf_init(&k->json, MW_ITEM_SIZE_MAX);
-  struct mw_err err;
-  if (mw_informer_set_transform(h->inf, transform, k, hook_free, &err) < 0) {
-    hook_free(k);
-    return mw_bind_raise(L, &err);
-  }
+  hook_place(k, place_transform);
   return 0;
 }
 
@@ -268,8 +294,7 @@ static const char *const places[] = {"list", "stream_list", "watch_open", "watch
 
 static void on_watch_error(void *ctx, enum mw_error_place place, const struct mw_err *error,
                            const char *again) {
-  struct hook *k = ctx;
-  if (k->L == NULL) return;
+  const struct hook *k = ctx;
   lua_State *L = k->L;
   struct mw_err err;
   mw_luaref_push(L, k->fn);      // [fn]
@@ -283,15 +308,22 @@ static void on_watch_error(void *ctx, enum mw_error_place place, const struct mw
   }
 }
 
+static void place_error_handler(void *arg) {
+  struct hook *k = arg;
+  struct mw_handle *h = k->handle;
+  struct mw_err err;
+  int rc = MW_ESTATE;
+  if (!mw_generation_is_stopping(h->gen)) {
+    rc = mw_informer_set_error_handler(h->inf, h->gen, on_watch_error, k, hook_free, &err);
+  }
+  hook_placed(k, rc, &err, "watch error handler not set");
+}
+
 int mw_bind_set_error_handler(lua_State *L) {
   struct mw_handle *h = mw_bind_check_handle(L, 1);
+  mw_bind_check_not_started(L, h, "cannot set an error handler");
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
-  struct hook *k = hook_new(L);
-  struct mw_err err;
-  if (mw_informer_set_error_handler(h->inf, on_watch_error, k, hook_free, &err) < 0) {
-    hook_free(k);
-    return mw_bind_raise(L, &err);
-  }
+  hook_place(hook_new(L, h), place_error_handler);
   return 0;
 }

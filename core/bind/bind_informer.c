@@ -14,9 +14,19 @@
 
 enum { PATHS_MAX = 256, STEPS_MAX = 1000, PAGE_MAX = 1000000, IDENTITY_MAX = 64 * 1024 };
 static const double least_delay = 0.001;
+static char counts_key;
 
 struct mw_handle *mw_bind_check_handle(lua_State *L, int idx) {
   return mw_bind_check_box(L, idx, MW_INFORMER_TYPE);
+}
+
+void mw_bind_check_not_started(lua_State *L, const struct mw_handle *h, const char *what) {
+  struct mw_err err;
+  mw_bind_check_not_stopped(L, h, what);
+  if (!h->running) return;
+  mw_err_set(&err, MW_ESTATE, "%s: the informer of %s is already running", what,
+             mw_informer_name(h->inf));
+  mw_bind_raise(L, &err);
 }
 
 void mw_bind_check_not_stopped(lua_State *L, const struct mw_handle *h, const char *what) {
@@ -27,10 +37,16 @@ void mw_bind_check_not_stopped(lua_State *L, const struct mw_handle *h, const ch
   mw_bind_raise(L, &err);
 }
 
+// Nothing of this generation is left in the informer.
+static void leave_informer(struct mw_handle *h) {
+  mw_informer_drop_owner(h->inf, h->gen);
+  mw_generation_unwant(h->gen, h->inf);
+  mw_informer_unref(h->inf);
+}
+
 void mw_bind_handle_unref(struct mw_handle *h) {
   if (--h->refs > 0) return;
-  mw_indexer_drop_owner(mw_informer_indexer(h->inf), h->gen);
-  mw_informer_unref(h->inf);
+  if (h->inf != NULL) leave_informer(h);
   mw_free(h);
 }
 
@@ -48,6 +64,7 @@ static void handle_stop(struct mw_handle *h) {
   if (!h->running) return;
   h->running = false;
   mw_generation_drop(h->gen, &h->owned);
+  mw_informer_drop_error_handler(h->inf, h->gen);
   mw_informer_stop(h->inf);
   if (!mw_informer_is_stopping(h->inf)) mw_bind_remove_handlers(h);
   mw_host_poke(mw_generation_host(h->gen));
@@ -174,23 +191,6 @@ static int informer_stats(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg methods[] = {
-    {"start", informer_start},
-    {"stop", informer_stop},
-    {"is_started", informer_is_started},
-    {"is_stopped", informer_is_stopped},
-    {"has_synced", informer_has_synced},
-    {"name", informer_name},
-    {"reader", informer_reader},
-    {"stats", informer_stats},
-    {"add_listener", mw_bind_add_listener},
-    {"add_indexers", mw_bind_add_indexers},
-    {"remove_indexer", mw_bind_remove_indexer},
-    {"set_transform", mw_bind_set_transform},
-    {"set_error_handler", mw_bind_set_error_handler},
-    {NULL, NULL},
-};
-
 // The strings of list options[field] into out; returns how many. Raises beyond PATHS_MAX.
 static size_t path_list(lua_State *L, const char *field, struct mw_slice *out) {
   lua_getfield(L, 1, field);  // stays on the stack: the slices point into it
@@ -258,19 +258,21 @@ static void read_config(lua_State *L, struct mw_host *host, struct mw_informer_c
 static void poke(void *host) { mw_host_poke(host); }
 
 // Makes the variant tell the informers of one script apart: the nth of equal options gets "#n", so
-// that each is one of its own, and the same script loaded anew finds the same ones. Upvalue 1
-// counts by identity; what the variant points to stays on the stack.
+// that each is one of its own, and the same script loaded anew finds the same ones. A table in the
+// registry counts by identity; what the variant points to stays on the stack.
 static void number_variant(lua_State *L, struct mw_informer_config *config) {
   struct mw_buf identity;
   mw_buf_init(&identity, IDENTITY_MAX);
   if (mw_informer_identity(config, &identity) == 0) {
+    lua_pushlightuserdata(L, &counts_key);
+    lua_rawget(L, LUA_REGISTRYINDEX);  // [counts]
     lua_pushlstring(L, identity.p, identity.n);
     lua_pushvalue(L, -1);
-    lua_rawget(L, lua_upvalueindex(1));  // [identity, count]
+    lua_rawget(L, -3);  // [counts, identity, count]
     int n = (int)lua_tointeger(L, -1) + 1;
     lua_pop(L, 1);
     lua_pushinteger(L, n);
-    lua_rawset(L, lua_upvalueindex(1));
+    lua_rawset(L, -3);
     config->variant =
         lua_pushfstring(L, "%s#%d", config->variant != NULL ? config->variant : "", n);
   }
@@ -283,37 +285,86 @@ static int default_namespace(lua_State *L) {
   return 1;
 }
 
-// new{client=, resource=, ...}: an informer that no other of this generation has.
-static int informer_new(lua_State *L) {
-  luaL_checktype(L, 1, LUA_TTABLE);
-  lua_settop(L, 1);
-  struct mw_generation *gen = mw_generation_of(L);
-  struct mw_host *host = mw_generation_host(gen);
+// The informer of the options at 1, which no other handle of this generation has, for the handle
+// whose box is at 2: gives it to h.
+static void enter_informer(lua_State *L, struct mw_handle *h) {
+  struct mw_host *host = mw_generation_host(h->gen);
   struct mw_informer_config config = {0};
   read_config(L, host, &config);
-  void **box = mw_bind_new_box(L, MW_INFORMER_TYPE, NULL);  // [options, box]
+  lua_settop(L, 2);
   lua_getfield(L, 1, "client");
   config.endpoint = mw_bind_endpoint(L, 3);
   config.projection = projection_of(L);  // nothing raises from here until the informer has it
   number_variant(L, &config);
   struct mw_err err;
   struct mw_informer *inf = mw_factory_get(mw_host_factory(host), &config, &err);
-  if (inf == NULL) return mw_bind_raise(L, &err);
+  if (inf == NULL) mw_bind_raise(L, &err);
+  if (h->inf != NULL) leave_informer(h);
+  h->inf = inf;
+  h->resync = config.reflector.resync;
   mw_informer_on_change(inf, poke, host);
-  mw_generation_want(gen, inf);
+  mw_generation_want(h->gen, inf);
+}
+
+// new{client=, resource=, ...}
+static int informer_new(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
   struct mw_handle *h = mw_xcalloc(1, sizeof *h);
-  *h = (struct mw_handle){.gen = gen, .inf = inf, .resync = config.reflector.resync, .refs = 1};
-  *box = h;
+  h->gen = mw_generation_of(L);
+  h->refs = 1;
+  mw_bind_new_box(L, MW_INFORMER_TYPE, h);  // [options, box]
+  enter_informer(L, h);
   lua_pushvalue(L, 2);
   return 1;
 }
 
+// become(options): the handle is for the informer of these options from now on, as if it had been
+// made with them; indexes and hooks have to be set again. Returns false when that cannot be because
+// handlers are attached already: then the informer remains, and nobody else finds it.
+static int informer_become(lua_State *L) {
+  struct mw_handle *h = mw_bind_check_handle(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 2);
+  mw_bind_check_not_started(L, h, "cannot set a transform");
+  bool attached = h->handlers != NULL && !mw_generation_is_loading(h->gen);
+  if (attached) {
+    mw_factory_hide(mw_host_factory(mw_generation_host(h->gen)), h->inf);
+  } else {
+    lua_insert(L, 1);  // [options, box]
+    enter_informer(L, h);
+    mw_bind_move_handlers(h);
+  }
+  lua_pushboolean(L, !attached);
+  return 1;
+}
+
+static const luaL_Reg methods[] = {
+    {"start", informer_start},
+    {"stop", informer_stop},
+    {"is_started", informer_is_started},
+    {"is_stopped", informer_is_stopped},
+    {"has_synced", informer_has_synced},
+    {"name", informer_name},
+    {"reader", informer_reader},
+    {"become", informer_become},
+    {"stats", informer_stats},
+    {"add_listener", mw_bind_add_listener},
+    {"add_indexers", mw_bind_add_indexers},
+    {"remove_indexer", mw_bind_remove_indexer},
+    {"set_transform", mw_bind_set_transform},
+    {"set_error_handler", mw_bind_set_error_handler},
+    {NULL, NULL},
+};
+
 void mw_bind_informer(lua_State *L) {
   mw_bind_new_type(L, MW_INFORMER_TYPE, methods, handle_gc);
   mw_bind_listener_open(L);
+  lua_pushlightuserdata(L, &counts_key);
+  lua_newtable(L);
+  lua_rawset(L, LUA_REGISTRYINDEX);
   lua_newtable(L);  // [functions]
-  lua_newtable(L);  // [functions, counts]
-  lua_pushcclosure(L, informer_new, 1);
+  lua_pushcfunction(L, informer_new);
   lua_setfield(L, -2, "new");
   lua_pushcfunction(L, default_namespace);
   lua_setfield(L, -2, "default_namespace");

@@ -97,6 +97,13 @@ void mw_bind_remove_handlers(struct mw_handle *h) {
   for (struct mw_registration *r = h->handlers; r != NULL; r = r->next) let_go(r);
 }
 
+void mw_bind_move_handlers(struct mw_handle *h) {
+  for (struct mw_registration *r = h->handlers; r != NULL; r = r->next) {
+    mw_informer_unref(r->inf);
+    r->inf = mw_informer_ref(h->inf);
+  }
+}
+
 // The processor will not call us again.
 static void on_closed(void *ctx) {
   struct mw_registration *r = ctx;

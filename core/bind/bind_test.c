@@ -55,6 +55,24 @@ static int script_start(lua_State *L) {
   return 2;
 }
 
+// load(): the same without the commit.
+static int script_load(lua_State *L) {
+  struct mw_err err;
+  if (mw_side_load(check(L), &err) == 0) {
+    lua_pushboolean(L, 1);
+    return 1;
+  }
+  lua_pushnil(L);
+  lua_pushstring(L, err.message);
+  return 2;
+}
+
+static int script_commit(lua_State *L) {
+  mw_generation_commit(mw_side_generation(check(L)));
+  mw_host_poke(host_of(L));
+  return 0;
+}
+
 static int script_stop(lua_State *L) {
   mw_side_stop(check(L), grace);
   return 0;
@@ -120,6 +138,19 @@ static int test_busy(lua_State *L) {
   return 2;
 }
 
+static void append_name(void *ctx, struct mw_informer *inf) {
+  lua_State *L = ctx;
+  lua_pushstring(L, mw_informer_name(inf));
+  lua_rawseti(L, -2, (int)lua_objlen(L, -2) + 1);
+}
+
+// informers(): the names of all that the host has.
+static int test_informers(lua_State *L) {
+  lua_newtable(L);
+  mw_factory_each(mw_host_factory(host_of(L)), append_name, L);
+  return 1;
+}
+
 // forget(): nothing of a script that has ended is left for the next.
 static int test_forget(lua_State *L) {
   mw_queues_forget(mw_host_queues(host_of(L)));
@@ -136,11 +167,14 @@ static void open_test(lua_State *L) {
   static const luaL_Reg functions[] = {{"script", test_script},
                                        {"busy", test_busy},
                                        {"forget", test_forget},
+                                       {"informers", test_informers},
                                        {"arguments", mw_bind_arguments},
                                        {"agent", test_agent},
 
                                        {NULL, NULL}};
   static const luaL_Reg methods[] = {{"start", script_start},
+                                     {"load", script_load},
+                                     {"commit", script_commit},
                                      {"stop", script_stop},
                                      {"has_ended", script_has_ended},
                                      {"failure", script_failure},

@@ -9,9 +9,7 @@ struct mw_applier {
   struct mw_indexer *indexer;
   struct mw_processor *processor;
   const char *name;
-  mw_transform_cb transform;  // NULL: none
-  void *transform_ctx;
-  void (*transform_free)(void *);
+  struct mw_hooks transforms;
   struct mw_object_list shaped;  // the transformed part of the snapshot under way
   size_t shaped_from;            // how many of its items that took
   bool running;
@@ -37,17 +35,13 @@ struct mw_applier *mw_applier_new(struct mw_indexer *indexer, struct mw_processo
 }
 
 void mw_applier_free(struct mw_applier *a) {
-  mw_applier_set_transform(a, NULL, NULL, NULL);
+  mw_hooks_deinit(&a->transforms);
   mw_object_list_deinit(&a->shaped);
   mw_free(a);
 }
 
-void mw_applier_set_transform(struct mw_applier *a, mw_transform_cb cb, void *ctx,
-                              void (*free_ctx)(void *)) {
-  if (a->transform_free != NULL) a->transform_free(a->transform_ctx);
-  a->transform = cb;
-  a->transform_ctx = ctx;
-  a->transform_free = free_ctx;
+struct mw_hooks *mw_applier_transforms(struct mw_applier *a) {
+  return &a->transforms;
 }
 
 bool mw_applier_is_running(const struct mw_applier *a) { return a->running; }
@@ -57,12 +51,13 @@ uint64_t mw_applier_deltas(const struct mw_applier *a) { return a->deltas; }
 // The object as the store shall have it, +1 in *out when SHAPED.
 static enum verdict shape(struct mw_applier *a, struct mw_object *in, struct mw_object **out) {
   *out = NULL;
-  if (a->transform == NULL) {
+  const struct mw_hook *transform = mw_hooks_top(&a->transforms);
+  if (transform == NULL) {
     *out = mw_object_ref(in);
     return SHAPED;
   }
   struct mw_err err = {0};
-  int rc = a->transform(a->transform_ctx, in, out, &err);
+  int rc = ((mw_transform_cb)transform->call)(transform->ctx, in, out, &err);
   if (rc == 1) return DROPPED;
   if (rc == 0 && mw_slice_eq(mw_object_key(*out), mw_object_key(in))) return SHAPED;
   if (rc == 0) {
@@ -164,7 +159,8 @@ static void tell_snapshot(struct mw_applier *a, const struct mw_object_list *all
 static bool apply_snapshot(struct mw_applier *a, const struct mw_delta *d, bool initial,
                            uint64_t deadline) {
   const struct mw_object_list *all = &d->all;
-  if (a->transform != NULL) {
+  // One that was begun is ended the same way, whoever has come or gone meanwhile.
+  if (a->transforms.n > 0 || a->shaped_from > 0) {
     if (!shape_all(a, d, deadline)) return false;
     all = &a->shaped;
   }

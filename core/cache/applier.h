@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "cache/delta_fifo.h"
+#include "cache/hooks.h"
 #include "cache/indexer.h"
 #include "cache/informer.h"
 #include "cache/processor.h"
@@ -22,9 +23,8 @@ struct mw_applier;
 struct mw_applier *mw_applier_new(struct mw_indexer *indexer, struct mw_processor *processor,
                                   const char *name);
 void mw_applier_free(struct mw_applier *a);
-// free_ctx (may be NULL) is called when it is replaced or the applier freed.
-void mw_applier_set_transform(struct mw_applier *a, mw_transform_cb cb, void *ctx,
-                              void (*free_ctx)(void *));
+// The place of the transform (mw_transform_cb); the applier's own.
+struct mw_hooks *mw_applier_transforms(struct mw_applier *a);
 
 // Applies a batch that was popped from a fifo. False when the deadline (mw_clock_now()) came in the
 // middle of transforming a snapshot: call it again, with the same batch.

@@ -16,6 +16,7 @@ struct entry {
   struct mw_informer *informer;  // +1
   char *identity;
   char *metric_name;  // NULL: none
+  bool hidden;
 };
 
 struct mw_factory {
@@ -72,7 +73,8 @@ void mw_factory_close(struct mw_factory *f, mw_loop_cb done, void *ctx) {
 static struct entry *find(struct mw_factory *f, const char *identity) {
   for (size_t i = 0; i < f->count; i++) {
     struct entry *e = f->entries[i];
-    if (!mw_informer_is_stopping(e->informer) && strcmp(e->identity, identity) == 0) return e;
+    if (e->hidden || mw_informer_is_stopping(e->informer)) continue;
+    if (strcmp(e->identity, identity) == 0) return e;
   }
   return NULL;
 }
@@ -139,6 +141,12 @@ struct mw_informer *mw_factory_get(struct mw_factory *f, const struct mw_informe
   if (!made) mw_projection_free(config->projection);
   mw_buf_deinit(&identity);
   return e != NULL ? mw_informer_ref(e->informer) : NULL;
+}
+
+void mw_factory_hide(struct mw_factory *f, const struct mw_informer *inf) {
+  for (size_t i = 0; i < f->count; i++) {
+    if (f->entries[i]->informer == inf) f->entries[i]->hidden = true;
+  }
 }
 
 void mw_factory_meter(struct mw_factory *f) { f->metered = true; }

@@ -60,9 +60,7 @@ struct mw_informer {
   uint64_t error_at;   // when it happened
   uint64_t warned_at;  // when last_warning was logged
   char last_warning[MW_ERR_MESSAGE_MAX];
-  mw_informer_error_cb on_error;
-  void *on_error_ctx;
-  void (*on_error_free)(void *);
+  struct mw_hooks error_handlers;
   mw_loop_cb on_change;
   void *on_change_ctx;
   mw_loop_cb on_stopped;
@@ -87,7 +85,7 @@ static void destroy(struct mw_informer *inf) {
   mw_applier_free(inf->applier);
   mw_processor_free(inf->processor);
   mw_indexer_free(inf->indexer);
-  if (inf->on_error_free != NULL) inf->on_error_free(inf->on_error_ctx);
+  mw_hooks_deinit(&inf->error_handlers);
   mw_live_add(MW_LIVE_INFORMER, -1);
   mw_free(inf);
 }
@@ -233,7 +231,8 @@ static void on_source_error(void *ctx, enum mw_error_place place, const struct m
   mw_log(level_of(inf, err), places[place], MW_STR("resource", inf->name),
          MW_STR("error", err->message), MW_STR("code", mw_err_name(err->code)),
          MW_STR("next", again));
-  if (inf->on_error != NULL) inf->on_error(inf->on_error_ctx, place, err, again);
+  const struct mw_hook *handler = mw_hooks_top(&inf->error_handlers);
+  if (handler != NULL) ((mw_informer_error_cb)handler->call)(handler->ctx, place, err, again);
   unpin(inf);
 }
 
@@ -276,7 +275,8 @@ struct mw_informer *mw_informer_ref(struct mw_informer *inf) {
 
 void mw_informer_unref(struct mw_informer *inf) {
   assert(inf->refs > 0);
-  if (--inf->refs > 0) return;
+  bool unused = --inf->refs == 1 && inf->state == NEW && inf->on_stopped != NULL;
+  if (inf->refs > 0 && !unused) return;
   pin(inf);
   mw_informer_shutdown(inf);
   unpin(inf);
@@ -323,21 +323,33 @@ bool mw_informer_is_stopping(const struct mw_informer *inf) { return inf->state 
 bool mw_informer_is_stopped(const struct mw_informer *inf) { return inf->state == STOPPED; }
 bool mw_informer_has_synced(const struct mw_informer *inf) { return inf->synced; }
 
-int mw_informer_set_transform(struct mw_informer *inf, mw_transform_cb cb, void *ctx,
-                              void (*free_ctx)(void *), struct mw_err *err) {
-  if (inf->state != NEW) return refuse(inf, err, "cannot set a transform");
-  mw_applier_set_transform(inf->applier, cb, ctx, free_ctx);
+int mw_informer_set_transform(struct mw_informer *inf, const void *owner, mw_transform_cb cb,
+                              void *ctx, void (*free_ctx)(void *), struct mw_err *err) {
+  if (inf->state >= STOPPING) return refuse(inf, err, "cannot set a transform");
+  mw_hooks_set(mw_applier_transforms(inf->applier),
+               &(struct mw_hook){owner, (void (*)(void))cb, ctx, free_ctx});
   return 0;
 }
 
-int mw_informer_set_error_handler(struct mw_informer *inf, mw_informer_error_cb cb, void *ctx,
-                                  void (*free_ctx)(void *), struct mw_err *err) {
-  if (inf->state != NEW) return refuse(inf, err, "cannot set an error handler");
-  if (inf->on_error_free != NULL) inf->on_error_free(inf->on_error_ctx);
-  inf->on_error = cb;
-  inf->on_error_ctx = ctx;
-  inf->on_error_free = free_ctx;
+int mw_informer_set_error_handler(struct mw_informer *inf, const void *owner,
+                                  mw_informer_error_cb cb, void *ctx, void (*free_ctx)(void *),
+                                  struct mw_err *err) {
+  if (inf->state >= STOPPING) return refuse(inf, err, "cannot set an error handler");
+  mw_hooks_set(&inf->error_handlers, &(struct mw_hook){owner, (void (*)(void))cb, ctx, free_ctx});
   return 0;
+}
+
+void mw_informer_drop_error_handler(struct mw_informer *inf, const void *owner) {
+  mw_hooks_drop(&inf->error_handlers, owner);
+}
+
+void mw_informer_drop_owner(struct mw_informer *inf, const void *owner) {
+  struct mw_hooks *transforms = mw_applier_transforms(inf->applier);
+  bool transformed = transforms->n > 0;
+  mw_hooks_drop(transforms, owner);
+  mw_hooks_drop(&inf->error_handlers, owner);
+  mw_indexer_drop_owner(inf->indexer, owner);
+  if (transformed && transforms->n == 0 && inf->state == RUNNING) mw_informer_shutdown(inf);
 }
 
 void mw_informer_want_resync(struct mw_informer *inf, double seconds) {

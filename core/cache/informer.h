@@ -48,7 +48,8 @@ typedef void (*mw_informer_error_cb)(void *ctx, enum mw_error_place place, const
 struct mw_informer *mw_informer_new(const struct mw_runtime *runtime,
                                     const struct mw_informer_config *config);
 struct mw_informer *mw_informer_ref(struct mw_informer *inf);
-// The last unref stops a running informer and frees it when the ingest side has let go.
+// The last unref stops a running informer and frees it when the ingest side has let go. One that
+// never ran goes when the registry (on_stopped) is the last to hold it.
 void mw_informer_unref(struct mw_informer *inf);
 
 // A stable text of resource, namespace, selectors, projection, endpoint, variant: equal means
@@ -69,12 +70,21 @@ bool mw_informer_is_stopping(const struct mw_informer *inf);
 bool mw_informer_is_stopped(const struct mw_informer *inf);  // fully: all listeners closed
 bool mw_informer_has_synced(const struct mw_informer *inf);
 
-// Before start only (MW_ESTATE afterwards). free_ctx (may be NULL) is called when it is dropped.
-int mw_informer_set_transform(struct mw_informer *inf, mw_transform_cb cb, void *ctx,
-                              void (*free_ctx)(void *), struct mw_err *err);
-// The watch error handler; last call wins.
-int mw_informer_set_error_handler(struct mw_informer *inf, mw_informer_error_cb cb, void *ctx,
-                                  void (*free_ctx)(void *), struct mw_err *err);
+// Both belong to an owner, as indexes do (indexer.h), and the one that was set last is in force;
+// when its owner leaves, the one before is again. MW_ESTATE after stop. free_ctx (may be NULL) is
+// called when it is dropped, and not when it is refused.
+//
+// A transform is part of what the informer is (config.variant): all that are set must do the same,
+// and once the last one has been dropped the informer stops, for it cannot go on as what it is.
+int mw_informer_set_transform(struct mw_informer *inf, const void *owner, mw_transform_cb cb,
+                              void *ctx, void (*free_ctx)(void *), struct mw_err *err);
+// The watch error handler.
+int mw_informer_set_error_handler(struct mw_informer *inf, const void *owner,
+                                  mw_informer_error_cb cb, void *ctx, void (*free_ctx)(void *),
+                                  struct mw_err *err);
+void mw_informer_drop_error_handler(struct mw_informer *inf, const void *owner);
+// Drops all that the owner has here: indexes, transform, error handler. Handlers are another thing.
+void mw_informer_drop_owner(struct mw_informer *inf, const void *owner);
 
 // Another who shares the informer wants its objects resynced so often: lowers the check period,
 // also while running, so that it may ask for that much per listener. 0: nothing.

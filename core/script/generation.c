@@ -296,6 +296,14 @@ void mw_generation_want(struct mw_generation *g, struct mw_informer *inf) {
   g->wanted[g->wanted_count++] = mw_informer_ref(inf);
 }
 
+void mw_generation_unwant(struct mw_generation *g, struct mw_informer *inf) {
+  size_t i = 0;
+  while (i < g->wanted_count && g->wanted[i] != inf) i++;
+  if (i == g->wanted_count) return;
+  g->wanted[i] = g->wanted[--g->wanted_count];
+  mw_informer_unref(inf);
+}
+
 void mw_generation_each_wanted(struct mw_generation *g,
                                void (*cb)(void *ctx, struct mw_informer *inf), void *ctx) {
   for (size_t i = 0; i < g->wanted_count; i++) cb(ctx, g->wanted[i]);

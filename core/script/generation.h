@@ -76,6 +76,8 @@ bool mw_generation_is_busy(const struct mw_generation *g);
 
 // Notes an informer that it asked for, +0.
 void mw_generation_want(struct mw_generation *g, struct mw_informer *inf);
+// It has no use for it any more.
+void mw_generation_unwant(struct mw_generation *g, struct mw_informer *inf);
 void mw_generation_each_wanted(struct mw_generation *g,
                                void (*cb)(void *ctx, struct mw_informer *inf), void *ctx);
 

@@ -22,17 +22,22 @@ local NAMED = 10  -- how many a warning names
 -- Those that were made and not started, in the order of making; the numbers are never used again.
 local unstarted, made = {}, 0
 
---- Makes the informer of `resource` with checked options: one of its own, which nobody else has.
-function informer.new(resource, opts)
+local function spec_of(resource, opts)
   local spec = informer_options.spec(resource, opts)
   if known_groups.is_cluster_scoped(resource) then spec.namespace = "" end
+  return spec
+end
+
+--- Makes the informer of `resource` with checked options: one of its own, which nobody else has.
+function informer.new(resource, opts)
+  local spec = spec_of(resource, opts)
   local handle = core.informer.new(spec)
   made = made + 1
   local seen = declared.add("informers", { resource = resource,
     namespace = spec.namespace or core.informer.default_namespace(), selector = spec.query,
     metadata_only = opts.metadata_only or false, handlers = 0, indexers = core.codec.array {} })
   unstarted[made] = ("%s (%s)"):format(resource, errors.place())
-  local self = setmetatable({ _handle = handle, _resource = resource, _number = made, _indexers = {},
+  local self = setmetatable({ _handle = handle, _resource = resource, _opts = opts, _number = made, _indexers = {},
     _declared = seen }, Informer)
   if type(opts.transform) == "function" then handle:set_transform(opts.transform) end
   return self
@@ -187,11 +192,20 @@ function Informer:has_synced() return self._handle:has_synced() end
 function Informer:last_sync_resource_version() return self._handle:stats().last_resource_version end
 
 --- A transform, before the informer starts: a function that gets each object as a table of its own
---- to change and return (nil drops it).
+--- to change and return (nil drops it). After a reload the cache is kept if the code of the function
+--- is the same, whatever its upvalues hold.
 function Informer:set_transform(fn)
   if type(fn) ~= "function" then
     errors.misuse("set_transform takes a function; give keep and drop lists to the factory: "
       .. "transform = { drop = { ... } }")
+  end
+  -- Its transform is a part of what an informer is: with another one it is another.
+  local opts = { transform = fn }
+  for name, value in pairs(self._opts) do if name ~= "transform" then opts[name] = value end end
+  if self._handle:become(spec_of(self._resource, opts)) then
+    self._opts = opts
+    self._handle:add_indexers(self._indexers)
+    if self._on_error then self._handle:set_error_handler(self._on_error) end
   end
   self._handle:set_transform(fn)
 end
@@ -202,6 +216,7 @@ end
 function Informer:set_watch_error_handler(fn)
   if type(fn) ~= "function" then errors.misuse("set_watch_error_handler takes a function") end
   self._handle:set_error_handler(fn)
+  self._on_error = fn
 end
 
 --- Counters and state, for people and dashboards.

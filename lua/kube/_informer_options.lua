@@ -1,4 +1,5 @@
 -- What an informer can be made with: checked where it is written, and turned into what the core takes.
+local fingerprint = require "kube._fingerprint"
 local options = require "kube._options"
 local verb_options = require "kube._verb_options"
 
@@ -81,7 +82,7 @@ local function variant_of(opts)
     if type(value) == "table" then value = flat_text(value) end
     if value ~= nil then parts[#parts + 1] = name .. "=" .. tostring(value) end
   end
-  if type(opts.transform) == "function" then parts[#parts + 1] = "transform" end
+  if type(opts.transform) == "function" then parts[#parts + 1] = "transform=" .. fingerprint(opts.transform) end
   return #parts > 0 and table.concat(parts, ";") or nil
 end
 

@@ -142,7 +142,7 @@ function Informer:listen(options)
 end
 
 --- fn(o) returns an object, nil to drop it, or raises to fail.
-function Informer:set_transform(fn)
+function Informer:set_transform(fn, owner)
   local cb, ctx = kit.callback("transform", function(o, out, err)
     local ok, result = pcall(fn, o)
     if not ok then
@@ -154,13 +154,13 @@ function Informer:set_transform(fn)
     return 0
   end)
   local err = unit.err()
-  return checked(C.mw_informer_set_transform(self.ptr, cb, ctx, nil, err), err)
+  return checked(C.mw_informer_set_transform(self.ptr, owner, cb, ctx, nil, err), err)
 end
 
-function Informer:set_error_handler(fn)
+function Informer:set_error_handler(fn, owner)
   local cb, ctx = kit.callback("error", fn)
   local err = unit.err()
-  return checked(C.mw_informer_set_error_handler(self.ptr, cb, ctx, nil, err), err)
+  return checked(C.mw_informer_set_error_handler(self.ptr, owner, cb, ctx, nil, err), err)
 end
 
 --- fn(o) returns the values of o in the index.

@@ -76,6 +76,47 @@ describe("factory", function()
       assert.are.equal(9, #each())
     end)
 
+    it("lets go of an informer that never ran with the last who holds it, handlers or not", function()
+      local one, two = get(), get()
+      local l = one:listen()
+      one:unref()
+      rig:settle()
+      assert.are.same({ "v1/pods" }, each())
+      assert.are.equal(0, l.closes)
+      two:unref()
+      assert.are_not.equal(two.ptr, get().ptr)
+      pump(function() return l.closes == 1 and #each() == 1 end)
+    end)
+
+    it("keeps one that runs, whoever holds it", function()
+      local inf = get()
+      inf:start()
+      local ptr = inf.ptr
+      inf:unref()
+      rig:settle()
+      assert.are.equal(ptr, get().ptr)
+    end)
+
+    it("does not find one that was hidden, and closes it all the same", function()
+      local inf = get()
+      C.mw_factory_hide(factory, inf.ptr)
+      assert.are_not.equal(inf.ptr, get().ptr)
+      assert.are.same({ "v1/pods", "v1/pods" }, each())
+    end)
+
+    it("tells whether an owner's indexes are built, wherever they are", function()
+      for i = 1, 2 * tonumber(C.MW_INDEX_AT_ONCE) do server:put("p" .. i) end
+      local inf, other = get(), get { ns = "blue" }
+      inf:start()
+      pump(function() return inf:synced() end)
+      assert.is_true(other:add_index("all", function() return { "x" } end))
+      assert.is_true(C.mw_factory_indexes_ready(factory, nil))
+      assert.is_true(inf:add_index("all", function() return { "x" } end))
+      assert.is_false(C.mw_factory_indexes_ready(factory, nil))
+      assert.is_true(C.mw_factory_indexes_ready(factory, ffi.cast("void *", 1)))
+      pump(function() return C.mw_factory_indexes_ready(factory, nil) end)
+    end)
+
     it("shares one watch and one store among its users", function() -- row 82
       server:put("a")
       local one, two = get(), get()

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A place for one function, which several owners want to fill: of those who have set one, the last
+// is in force, and when it leaves the one before is again. Private to cache.
+#pragma once
+
+#include <stddef.h>
+
+struct mw_hook {
+  const void *owner;
+  void (*call)(void);  // of the type that the place is for
+  void *ctx;
+  void (*free_ctx)(void *ctx);  // called when it is dropped; may be NULL
+};
+
+// Begins as {0}.
+struct mw_hooks {
+  struct mw_hook *v;
+  size_t n;
+};
+
+// Takes over hook->ctx. What the same owner had before is dropped.
+void mw_hooks_set(struct mw_hooks *h, const struct mw_hook *hook);
+// Drops what the owner has, if anything.
+void mw_hooks_drop(struct mw_hooks *h, const void *owner);
+void mw_hooks_deinit(struct mw_hooks *h);
+
+// The one in force; NULL: none.
+static inline const struct mw_hook *mw_hooks_top(const struct mw_hooks *h) {
+  return h->n > 0 ? &h->v[h->n - 1] : NULL;
+}
