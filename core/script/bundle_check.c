@@ -13,8 +13,9 @@
 enum {
   MESSAGE_ROOM = 512,
   TOKEN_ROOM = 80,
-  TRIES_MAX = 16,   // places in a line that are tried
-  WIDTH_MAX = 120,  // bytes of a line that are shown
+  TRIES_MAX = 8,                  // places in a line that are tried
+  TRIED_BYTES_MAX = 1024 * 1024,  // files that are larger take too long to be compiled so often
+  WIDTH_MAX = 120,                // bytes of a line that are shown
 };
 
 struct fault {
@@ -23,6 +24,9 @@ struct fault {
   size_t line;                 // 0: none
   char token[TOKEN_ROOM];      // not expected there; "" when unknown
 };
+
+// A byte of the source as it may be printed.
+static char shown(char c) { return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f ? '?' : c; }
 
 // Compiles the first n bytes; true and *f (but its file) when that fails.
 static bool compile(lua_State *L, const struct mw_bundle_file *file, size_t n, struct fault *f) {
@@ -40,6 +44,7 @@ static bool compile(lua_State *L, const struct mw_bundle_file *file, size_t n, s
     const char *near = strstr(f->message, " near '");
     size_t length = near != NULL ? strlen(near + 7) : 0;
     if (length > 1) snprintf(f->token, sizeof f->token, "%.*s", (int)length - 1, near + 7);
+    for (char *p = f->message; *p != '\0'; p++) *p = shown(*p);
   }
   lua_settop(L, 0);
   return failed;
@@ -75,7 +80,7 @@ static bool fails_alike(lua_State *L, const struct fault *f, size_t n) {
 
 // Where in the line the token is that was not expected; its start when that cannot be told.
 static size_t find_column(lua_State *L, const struct fault *f, struct mw_slice line) {
-  size_t n = strlen(f->token);
+  size_t n = f->file->size <= TRIED_BYTES_MAX ? strlen(f->token) : 0;
   const char *p = line.p, *end = line.p + line.n;
   for (int i = 0; n > 0 && i < TRIES_MAX; i++) {
     const char *found = memmem(p, (size_t)(end - p), f->token, n);
@@ -99,8 +104,8 @@ static int show_line(struct mw_buf *out, size_t number, struct mw_slice line,
   while (stop > start && stop < line.n && is_continuation(line.p[stop])) stop--;
   int rc = mw_buf_printf(out, "%6zu | ", number);
   for (size_t i = start; rc == 0 && i < stop; i++) {
-    char c = line.p[i];
-    rc = mw_buf_add(out, (unsigned char)c < 0x20 && c != '\t' ? "?" : &c, 1);
+    char c = shown(line.p[i]);
+    rc = mw_buf_add(out, &c, 1);
   }
   if (rc == 0) rc = mw_buf_add(out, "\n", 1);
   if (rc < 0 || column == NULL) return rc;

@@ -48,7 +48,8 @@ static bool take_literal(struct mw_slice *s, struct mw_slice *name) {
     return false;
   }
   skip(s, opening);
-  const char *end = s->n > 0 ? memchr(s->p, close, s->n) : NULL;
+  // No further than a name can reach: else a text of nothing but openings takes for ever.
+  const char *end = memchr(s->p, close, s->n > NAME_MAX_BYTES ? NAME_MAX_BYTES + 1 : s->n);
   if (end == NULL) return false;
   *name = mw_slice(s->p, (size_t)(end - s->p));
   return true;

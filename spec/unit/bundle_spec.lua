@@ -115,6 +115,12 @@ describe("a bundle", function()
       assert.are.same({ "a", "b", "web" }, names(assert(read(dir:of("web.lua")))))
     end)
 
+    it("is read in one go, though it has nothing but names that never end", function()
+      local text = ("require[["):rep(1024 * 1024)
+      dir:write("web.lua", text)
+      assert.are.equal(text, (text_of(assert(read(dir:of("web.lua"))), "web")))
+    end)
+
     it("is read from a pipe", function()
       dir:write("util.lua", "return 1")
       assert(os.execute(("mkfifo '%s'"):format(dir:of("pipe"))) == 0)
@@ -476,6 +482,8 @@ DIR/z.lua:1: 'then' expected near 'the'
 
     it("with no control characters from the source", function()
       local _, report = check(assert(of("memory", { { name = "init", text = "x = '\27[31m\7' )" } })))
+      assert.is_nil(report:find("[%z\1-\8\11-\31]"))
+      _, report = check(assert(of("memory", { { name = "init", text = "x = y 'a\27[31m\\\nb' 'c" } })))
       assert.is_nil(report:find("[%z\1-\8\11-\31]"))
     end)
 
