@@ -2,7 +2,8 @@
 local names = { "http", "discovery", "create", "update", "patch", "strategic", "apply", "delete", "list", "selectors",
   "watch", "watch_errors", "formats", "fields", "crd", "custom", "pods", "kinds", "namespaces", "gc", "access",
   "limits", "races", "ownership", "directives", "endings", "matrix", "schemas", "rules", "expiry",
-  "podrules", "services", "workloads", "jobs" }
+  "podrules", "services", "workloads", "jobs", "network", "storage",
+  "policies" }
 
 local all = {}
 for i, name in ipairs(names) do all[i] = { group = name, probes = require("spec.probes." .. name .. "_probes") } end

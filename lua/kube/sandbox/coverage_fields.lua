@@ -74,7 +74,7 @@ local POD_SPEC = { fields = {
   serviceAccountName = true, subdomain = true, tolerations = true,
   dnsPolicy = one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default"),
   hostNetwork = one_of(false), hostUsers = one_of(true), shareProcessNamespace = one_of(false),
-  preemptionPolicy = one_of "PreemptLowerPriority", priority = one_of(0),
+  preemptionPolicy = true, priority = true, priorityClassName = true,
   volumes = { each = VOLUME },
 } }
 

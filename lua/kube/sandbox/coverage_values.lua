@@ -1,7 +1,6 @@
 -- Values that are right under any rule, for the tables of kube.sandbox.coverage: each function returns,
 -- or is, one that tells whether a value is one of them.
 local names = require "kube.sandbox.names"
-local quantity = require "kube.sandbox.quantity"
 
 local values = {}
 
@@ -17,11 +16,6 @@ function values.at_least(least)
   return function(value) return type(value) == "number" and value >= least end
 end
 
---- A text of which a check as those of kube.sandbox.names has nothing to say.
-function values.is_right(check)
-  return function(value) return type(value) == "string" and check(value) == nil end
-end
-
 --- Labels.
 function values.labels(value)
   for key, text in pairs(value) do
@@ -33,21 +27,6 @@ end
 --- A number from `first` to `last`.
 function values.between(first, last)
   return function(value) return type(value) == "number" and value >= first and value <= last end
-end
-
---- A number of pods, or a share of them.
-function values.share(value)
-  if type(value) == "number" then return value >= 0 end
-  local percent = tonumber(value:match("^(%d+)%%$"))
-  return percent ~= nil and percent <= 100
-end
-
---- A quantity of something.
-function values.amount(value) return (quantity.number(value) or 0) > 0 end
-
---- A selector that names labels only.
-function values.selector(value)
-  return value.matchExpressions == nil and (value.matchLabels == nil or values.labels(value.matchLabels))
 end
 
 return values

@@ -1,7 +1,7 @@
 -- Horizontal pod autoscalers. They are stored as autoscaling/v2; what autoscaling/v1 has no field for
 -- is text in its annotations, in the words that older versions had for it.
 local always = require "kube.sandbox.always"
-local field = require "kube.sandbox.field"
+local autoscaler_rules = require "kube.sandbox.strategies.autoscaler_rules"
 local json = require "kube.sandbox.json"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
 
@@ -201,28 +201,12 @@ local function default_v1(_, document)
   return document
 end
 
-local function validate(_, new, _, errors)
-  local spec = new.spec
-  local function add(e) errors[#errors + 1] = e end
-  if spec.maxReplicas < 1 then add(field.required("spec.maxReplicas", "must be set and greater than 0")) end
-  if spec.minReplicas > spec.maxReplicas then
-    add(field.invalid("spec.maxReplicas", spec.maxReplicas, "must be greater than or equal to `minReplicas`"))
-  end
-  for _, name in ipairs { "kind", "name" } do
-    if (spec.scaleTargetRef[name] or "") == "" then add(field.required("spec.scaleTargetRef." .. name)) end
-  end
-  local version = spec.scaleTargetRef.apiVersion or ""
-  if not version:find("/", 1, true) and spec.scaleTargetRef.kind ~= "ReplicationController" then
-    add(field.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group"))
-  end
-end
-
 function autoscalers.of(R)
   if R.version == "v1" then
     R.from_storage, R.to_storage = from_storage, autoscalers.to_storage
-    return { default = default_v1, validate = validate }
+    return { default = default_v1, validate = autoscaler_rules.validate }
   end
-  return { default = default_v2, validate = validate }
+  return { default = default_v2, validate = autoscaler_rules.validate }
 end
 
 return autoscalers

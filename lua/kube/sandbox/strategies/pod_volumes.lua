@@ -48,6 +48,7 @@ local function check_files(errors, source, path)
 end
 
 local checks = {}
+pod_volumes.checks, pod_volumes.check_no_backsteps = checks, check_no_backsteps
 
 local function needs(name)
   return function(errors, source, path)

@@ -4,6 +4,7 @@ local ip = require "kube.sandbox.ip"
 local json = require "kube.sandbox.json"
 local pod_rules = require "kube.sandbox.strategies.pod_rules"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
+local priorities = require "kube.sandbox.strategies.priorities"
 local quantity = require "kube.sandbox.quantity"
 local status = require "kube.sandbox.status"
 
@@ -139,8 +140,7 @@ local function prepare_create(ctx, document)
   give_account(ctx, document)
   tolerate_nodes(spec)
   if spec.terminationGracePeriodSeconds < 0 then spec.terminationGracePeriodSeconds = 1 end
-  set(spec, "priority", 0)
-  set(spec, "preemptionPolicy", "PreemptLowerPriority")
+  priorities.give(ctx, document.metadata.name, spec)
   document.status = json.object { phase = "Pending", qosClass = quantity.qos(spec) }
   if spec.schedulingGates and spec.schedulingGates[1] then
     document.status.conditions = json.array { gated(ctx) }

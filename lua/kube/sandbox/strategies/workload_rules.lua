@@ -6,9 +6,12 @@ local json = require "kube.sandbox.json"
 local label_selector = require "kube.sandbox.label_selector"
 local names = require "kube.sandbox.names"
 local pod_rules = require "kube.sandbox.strategies.pod_rules"
+local shares = require "kube.sandbox.strategies.shares"
 local workload_status = require "kube.sandbox.strategies.workload_status"
 
 local workload_rules = {}
+
+local check_share, check_within_all, is_nothing = shares.check, shares.check_within_all, shares.is_nothing
 
 local function add(errors, e) errors[#errors + 1] = e end
 
@@ -75,26 +78,6 @@ end
 local function pods_of(spec) return json.get(spec, "template", "spec") or json.object {} end
 
 -- ---- strategies ----
-
-local PERCENT = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
-  .. "regex used for validation is '[0-9]+%')"
-
-local function percent_of(share) return type(share) == "string" and tonumber(share:match("^(%d+)%%$")) or nil end
-
--- A number of pods, or a share of them.
-local function check_share(errors, value, path)
-  if type(value) == "string" then
-    if not percent_of(value) then add(errors, field.invalid(path, value, PERCENT)) end
-  elseif (tonumber(value) or 0) < 0 then
-    add(errors, field.invalid(path, value, NOT_NEGATIVE))
-  end
-end
-
-local function check_within_all(errors, value, path)
-  if (percent_of(value) or 0) > 100 then add(errors, field.invalid(path, value, "must not be greater than 100%")) end
-end
-
-local function is_nothing(share) return (percent_of(share) or type(share) == "number" and share or 0) == 0 end
 
 -- A strategy as the server's own struct has it; `members` in its order.
 local function show_strategy(strategy, members)
