@@ -7,6 +7,7 @@
 #include "bind/codec.h"
 #include "bind/objtable_internal.h"
 #include "bind/util.h"
+#include "script/call.h"
 #include "script/embedded.h"
 #include "script/host.h"
 
@@ -18,6 +19,13 @@ static int load_embedded(lua_State *L) {
   }
   lua_pushstring(L, e->module);
   lua_call(L, 1, 1);
+  return 1;
+}
+
+// kube._core.error_text(value): an error value as a person reads it.
+static int error_text(lua_State *L) {
+  luaL_checkany(L, 1);
+  mw_script_error_text(L, 1);
   return 1;
 }
 
@@ -50,7 +58,7 @@ static int load_core(lua_State *L) {
       {"lease", mw_bind_lease},       {"queue", mw_bind_queue},       {"metric", mw_bind_metric},
       {"bytecode", open_bytecode},
   };
-  lua_createtable(L, 0, sizeof parts / sizeof parts[0] + 2);
+  lua_createtable(L, 0, sizeof parts / sizeof parts[0] + 3);
   int core = lua_gettop(L);
   mw_bind_error_open(L);
   lua_setfield(L, core, "error_meta");
@@ -60,6 +68,8 @@ static int load_core(lua_State *L) {
   }
   lua_pushcfunction(L, where);
   lua_setfield(L, core, "where");
+  lua_pushcfunction(L, error_text);
+  lua_setfield(L, core, "error_text");
   return 1;
 }
 

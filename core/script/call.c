@@ -23,35 +23,6 @@ void mw_script_where(struct lua_State *L) {
   lua_pushliteral(L, "");
 }
 
-// [value] -> [value, text]: whatever __tostring does, it does in here.
-static int to_text(lua_State *L) {
-  if (luaL_callmeta(L, 1, "__tostring") && lua_isstring(L, -1)) {
-    lua_tostring(L, -1);
-    return 1;
-  }
-  lua_pushfstring(L, "(an error value of type %s)", luaL_typename(L, 1));
-  return 1;
-}
-
-const char *mw_script_error_text(struct lua_State *L, int idx) {
-  if (idx < 0 && idx > LUA_REGISTRYINDEX) idx = lua_gettop(L) + 1 + idx;
-  if (lua_type(L, idx) == LUA_TSTRING || lua_type(L, idx) == LUA_TNUMBER) {
-    lua_pushvalue(L, idx);
-  } else {
-    lua_pushcfunction(L, to_text);
-    lua_pushvalue(L, idx);
-    lua_State *before = mw_heap_enforce(mw_heap_of(L), L);
-    int rc = lua_pcall(L, 1, 1, 0);
-    mw_heap_enforce(mw_heap_of(L), before);
-    if (rc != 0) {
-      lua_pop(L, 1);
-      lua_pushfstring(L, "(an error value of type %s, whose __tostring failed)",
-                      luaL_typename(L, idx));
-    }
-  }
-  return lua_tostring(L, -1);
-}
-
 // The message handler: the stack is still there.
 static int explain(lua_State *L) {
   const char *text = mw_script_error_text(L, 1);

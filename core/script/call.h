@@ -16,7 +16,8 @@ int mw_script_call(struct lua_State *L, int nargs, int nresults, struct mw_err *
 int mw_script_call_as(struct lua_State *L, const char *as, int nargs, int nresults,
                       struct mw_err *err);
 
-// The message of the error value at idx as text: strings as they are, tables by __tostring.
+// The message of the error value at idx as text: strings as they are, tables by __tostring, or by
+// their code and message, or with a few of their fields.
 // Borrowed from the stack slot it pushes; never NULL. Pushes exactly one value.
 const char *mw_script_error_text(struct lua_State *L, int idx);
 

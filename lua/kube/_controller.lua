@@ -309,7 +309,7 @@ local function run(state)
   local ok, err = pcall(start, state)
   if ok then return end
   if type(err) == "table" and err.code == "cancelled" then error(err, 0) end
-  core.task.fail(("controller %s: %s"):format(state.name, tostring(err)))
+  core.task.fail(("controller %s: %s"):format(state.name, core.error_text(err)))
 end
 
 --- Declares a controller: from here on, whatever happens to its resource, or to what it owns and

@@ -24,7 +24,7 @@ function M.terminal(cause)
     errors.misuse("kube.terminal() takes a message or an error, not a %s", type(cause))
   end
   local structured = type(cause) == "table"
-  return errors.new(structured and cause.code or "terminal", "terminal error: " .. tostring(cause),
+  return errors.new(structured and cause.code or "terminal", "terminal error: " .. core.error_text(cause),
     { terminal = true, cause = structured and cause or nil })
 end
 
@@ -198,7 +198,7 @@ local function outcome(controller, run, info, ok, result)
   else
     err = result
   end
-  run.error = tostring(err)
+  run.error = core.error_text(err)
   run.stopped = run.error:find("cpu budget exceeded", 1, true) ~= nil
   run.cause = err
   -- The end of the script; a run that cancelled something of its own and failed with that has failed.

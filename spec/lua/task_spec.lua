@@ -78,6 +78,22 @@ describe("a task", function()
     assert.is_truthy(err:find("task failed: told by itself", 1, true), err)
   end)
 
+  it("that fails with a table without one is reported by its code and message, or by what is in it", function()
+    for value, shown in pairs {
+      ['{ code = "late", message = "it is late" }'] = "task failed: late: it is late",
+      ['{ message = "alone" }'] = "task failed: alone",
+      ['{ a = 1, c = true, b = "x", [3] = 7 }'] = 'table: {a = 1, b = \\"x\\", c = true})',
+      ['{ 5, "y", {}, z = print }'] = 'table: {5, \\"y\\", table, z = function})',
+      ['{ "a", "b", "c", "d", "e", "f", "g", "h", "i" }'] = '\\"g\\", \\"h\\", ...})',
+      ['{ long = ("l"):rep(1e6) }'] = ('{long = \\"%s...\\"})'):format(("l"):rep(80)),
+      ["{}"] = "(an error value of type table)",
+      ["setmetatable({}, { __index = function() error 'no' end })"] = "whose __tostring failed",
+    } do
+      local err = prints("", ("kube.background('broken', function() error(%s) end)"):format(value))
+      assert.is_truthy(err:find(shown, 1, true), err)
+    end
+  end)
+
   it("whose error value cannot even be shown is still reported", function()
     local err = prints("", [[
       kube.background("broken", function()
