@@ -35,6 +35,7 @@ struct handle {
   struct mw_task *task;  // NULL: not started yet, or ended
   bool done, failed;
   bool logs;       // a failure: nobody else gets to know
+  bool counted;    // a failure that nobody has looked at yet, in the generation
   bool heeded;     // whoever started it looks at what becomes of it
   bool cancelled;  // before it was started
   bool drains;
@@ -113,6 +114,8 @@ static void failed(struct handle *h, lua_State *L, const struct mw_task_failure 
   if (failure->cancelled) return;
   if (h->logs) {
     log_failure(h, failure->report);
+    h->counted = true;
+    mw_generation_count_failed(mw_generation_of(L), 1);
   } else if (!h->heeded && h->waiting == 0 && mw_task_has_parent(failure->task)) {
     mw_unseen_leave(failure, L, &h->unseen);
   }
@@ -318,6 +321,8 @@ static struct handle *check_ended(lua_State *L) {
   struct handle *h = check_handle(L, 1);
   luaL_argcheck(L, h->done, 1, "a task that has ended");
   mw_unseen_seen(&h->unseen);
+  if (h->counted) mw_generation_count_failed(mw_generation_of(L), -1);
+  h->counted = false;
   return h;
 }
 

@@ -52,6 +52,7 @@ struct mw_generation {
   struct mw_informer **wanted;  // +1 each
   size_t wanted_count, wanted_cap;
   bool loading;
+  long failed;                // tasks whose failure nobody looked at
   struct mw_task *parked;     // the main task, waiting for commit
   struct mw_err *load_error;  // while loading: where the main task's failure goes
   struct deferred *deferred;
@@ -313,6 +314,10 @@ static void drop_wanted(struct mw_generation *g) {
   for (size_t i = 0; i < g->wanted_count; i++) mw_informer_unref(g->wanted[i]);
   mw_free(g->wanted);
 }
+
+void mw_generation_count_failed(struct mw_generation *g, int by) { g->failed += by; }
+
+bool mw_generation_has_failed(const struct mw_generation *g) { return g->failed > 0; }
 
 bool mw_generation_is_busy(const struct mw_generation *g) {
   return g->active > 0 || mw_sched_task_count(g->sched) > 0;

@@ -74,6 +74,11 @@ void mw_generation_drop(struct mw_generation *g, struct mw_owned *o);
 // Whether anything owned keeps it running (informers started, tasks alive).
 bool mw_generation_is_busy(const struct mw_generation *g);
 
+// A task of its own has failed (1), or somebody has looked at that since (-1).
+void mw_generation_count_failed(struct mw_generation *g, int by);
+// Whether one has failed that nobody looked at.
+bool mw_generation_has_failed(const struct mw_generation *g);
+
 // Notes an informer that it asked for, +0.
 void mw_generation_want(struct mw_generation *g, struct mw_informer *inf);
 // It has no use for it any more.

@@ -149,6 +149,12 @@ static bool any_busy(const struct mw_host *h) {
   return false;
 }
 
+static bool any_failed(const struct mw_host *h) {
+  for (size_t i = 0; i < h->program_count; i++)
+    if (mw_program_has_failed(h->programs[i])) return true;
+  return false;
+}
+
 static void look(void *arg) {
   struct mw_host *h = arg;
   h->poked = false;
@@ -158,8 +164,13 @@ static void look(void *arg) {
   mw_progress_look(h->progress);
   mw_observe_look(h->observe);
   if (any_busy(h) || h->shutdown) return;
-  mw_log(MW_LOG_INFO, "nothing left to run");
-  mw_host_shutdown(h, MW_EXIT_OK);
+  bool failed = any_failed(h);
+  if (failed) {
+    mw_log(MW_LOG_ERROR, "nothing left to run, and a task has failed");
+  } else {
+    mw_log(MW_LOG_INFO, "nothing left to run");
+  }
+  mw_host_shutdown(h, failed ? MW_EXIT_SCRIPT : MW_EXIT_OK);
 }
 
 void mw_host_poke(struct mw_host *h) {

@@ -46,7 +46,9 @@ struct mw_host_config {
 // Exit codes.
 enum {
   MW_EXIT_OK = 0,
-  MW_EXIT_SCRIPT = 1,    // the script, the sandbox or a listener failed to start, or failed
+  // The script, the sandbox or a listener failed to start, or failed; or the script has nothing
+  // left to run, and a task of it had failed.
+  MW_EXIT_SCRIPT = 1,
   MW_EXIT_USAGE = 2,     // wrong arguments
   MW_EXIT_CONFIG = 3,    // no usable kubeconfig
   MW_EXIT_LEASE = 4,     // the lease of the leader election was lost

@@ -362,6 +362,10 @@ bool mw_program_is_busy(const struct mw_program *p) {
   return p->active != NULL && mw_generation_is_busy(p->active->generation);
 }
 
+bool mw_program_has_failed(const struct mw_program *p) {
+  return p->active != NULL && mw_generation_has_failed(p->active->generation);
+}
+
 void mw_program_look(struct mw_program *p) {
   if (p->active != NULL) mw_generation_changed(p->active->generation);
   for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++)

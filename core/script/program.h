@@ -52,6 +52,8 @@ void mw_program_offer(struct mw_program *p, struct mw_bundle *b);
 struct mw_generation *mw_program_active(struct mw_program *p);
 // Whether something keeps it running.
 bool mw_program_is_busy(const struct mw_program *p);
+// Whether a task of the active generation has failed that nobody looked at.
+bool mw_program_has_failed(const struct mw_program *p);
 // Something changed in the host (mw_host_poke).
 void mw_program_look(struct mw_program *p);
 

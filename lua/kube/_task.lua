@@ -72,7 +72,8 @@ end
 ---@return kube.Task
 function M.start(name, fn, ...) return core.start({ name = name }, fn, ...) end
 
---- Runs fn(...) as a task of its own. An error in it is logged and ends only that task.
+--- Runs fn(...) as a task of its own. An error in it is logged and ends only that task; when the script has nothing
+--- left to run then, and nobody asked what became of the task, the exit code is 1.
 ---@param name string
 ---@param fn function
 ---@return kube.Task

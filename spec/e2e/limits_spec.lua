@@ -1,12 +1,12 @@
 -- What a script's mistakes cost: the task that makes them, and nobody else.
 local run = require "spec.support.run"
 
--- Runs the source until it ends; beside it, another task counts to three and says so.
-local function survives(source, args)
+-- Runs the source until it ends; beside it, another task counts to three and says so. code: 1 where a task fails.
+local function survives(source, args, code)
   local result = run.run_script(source .. [[
     for i = 1, 3 do kube.sleep(0.01) print("beside", i) end
   ]], { args = args or {}, timeout = 60 })
-  assert.are.equal(0, result.code, result.stderr)
+  assert.are.equal(code or 0, result.code, result.stderr)
   assert.is_truthy(result.stdout:find("beside\t3\n", 1, true), result.stdout)
   return result.stderr, result.stdout
 end
@@ -25,7 +25,7 @@ describe("the memory limit", function()
         end
       end)
       print("held", collectgarbage("count") < 16 * 1024)
-    ]], { "--memory-limit", "16Mi" })
+    ]], { "--memory-limit", "16Mi" }, 1)
     has(err, "script.lua:4: memory limit of 16 MiB reached: 1")
     has(err, "are in use when all garbage is gone; hold less at a time, or raise --memory-limit")
     has(err, "in task hoarder")
@@ -38,7 +38,7 @@ describe("the memory limit", function()
         local text = "x"
         while true do text = text .. text end
       end)
-    ]], { "--memory-limit", "16Mi" })
+    ]], { "--memory-limit", "16Mi" }, 1)
     has(err, "script.lua:3: memory limit of 16 MiB reached: ")
     has(err, "more were wanted at once; hold less at a time, or raise --memory-limit")
     has(err, "in task doubler")

@@ -63,10 +63,26 @@ describe("a task", function()
       end)
       kube.sleep(0.02)
       print("still here")
-    ]])
+    ]], { code = 1 })
     assert.is_truthy(err:find('script.lua:4: boom\\nstack traceback:', 1, true), err)
     assert.is_truthy(err:find('in task broken', 1, true), err)
     assert.is_truthy(err:find('"task":"broken"', 1, true), err)
+  end)
+
+  it("that has failed makes the exit code of a script with nothing left 1, unless somebody looked", function()
+    fails("nothing left to run, and a task has failed", [[
+      kube.background("broken", function() error("boom") end)
+    ]])
+    prints("false\n", [[
+      local task = kube.background("broken", function() error("boom") end)
+      print((pcall(task.wait, task)))
+    ]])
+    local proc = rig.start(rig.pods {}, [[
+      kube.background("broken", function() error("boom") end)
+      kube.background("runs", function() print("runs") kube.sleep(600) end)
+    ]])
+    proc:wait_line("^runs")
+    rig.stop(proc) -- it was told to end, and not because of that
   end)
 
   it("that fails with a table is reported by its __tostring", function()
@@ -74,7 +90,7 @@ describe("a task", function()
       kube.background("broken", function()
         error(setmetatable({}, { __tostring = function() return "told by itself" end }))
       end)
-    ]])
+    ]], { code = 1 })
     assert.is_truthy(err:find("task failed: told by itself", 1, true), err)
   end)
 
@@ -89,7 +105,7 @@ describe("a task", function()
       ["{}"] = "(an error value of type table)",
       ["setmetatable({}, { __index = function() error 'no' end })"] = "whose __tostring failed",
     } do
-      local err = prints("", ("kube.background('broken', function() error(%s) end)"):format(value))
+      local err = prints("", ("kube.background('broken', function() error(%s) end)"):format(value), { code = 1 })
       assert.is_truthy(err:find(shown, 1, true), err)
     end
   end)
@@ -99,7 +115,7 @@ describe("a task", function()
       kube.background("broken", function()
         error(setmetatable({}, { __tostring = function() error("no") end }))
       end)
-    ]])
+    ]], { code = 1 })
     assert.is_truthy(err:find("whose __tostring failed", 1, true), err)
   end)
 
@@ -348,7 +364,7 @@ describe("the watchdog", function()
       kube.background("spin", function() kube.sleep(0) while true do end end)
       kube.sleep(0.1)
       print("alive")
-    ]])
+    ]], { code = 1 })
     assert.is_truthy(err:find("script.lua:2: cpu budget exceeded: spin ran for more than 1 s",
       1, true), err)
     assert.is_truthy(err:find("ran long without awaiting", 1, true), err)
@@ -362,7 +378,7 @@ describe("the watchdog", function()
       end)
       kube.sleep(0.1)
       print("alive")
-    ]])
+    ]], { code = 1 })
     assert.is_truthy(err:find("cpu budget exceeded", 1, true), err)
   end)
 

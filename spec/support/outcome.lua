@@ -2,6 +2,7 @@
 --
 --   local outcome = require "spec.support.outcome"
 --   outcome.prints("1\n", "print(1)")        ends with 0 and has written this; returns stderr
+--   outcome.prints("1\n", source, { code = 1 })    ends with 1
 --   outcome.fails("boom", "error 'boom'")    ends with 1, and the pattern is in stderr
 --
 -- The leak check is on, as for every script of run.lua.
@@ -18,7 +19,7 @@ function outcome.of(code, source, options)
 end
 
 function outcome.prints(expected, source, options)
-  local out, err = outcome.of(0, source, options)
+  local out, err = outcome.of(options and options.code or 0, source, options)
   assert.are.equal(expected, out, err)
   return err
 end
