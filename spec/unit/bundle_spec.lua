@@ -116,7 +116,7 @@ describe("a bundle", function()
     end)
 
     it("is read in one go, though it has nothing but names that never end", function()
-      local text = ("require[["):rep(1024 * 1024)
+      local text = ("require[["):rep(256 * 1024)
       dir:write("web.lua", text)
       assert.are.equal(text, (text_of(assert(read(dir:of("web.lua"))), "web")))
     end)
