@@ -108,8 +108,6 @@ describe("a write to the sandbox", function()
     assert.same({ ONLY .. "allowedTopologies" }, (post("/apis/storage.k8s.io/v1/storageclasses", {
       metadata = { name = "a" }, provisioner = "e.com/p", allowedTopologies = { { matchLabelExpressions = {
         { key = "zone", values = { "a" } } } } } })))
-    assert.same({ ONLY .. "spec.hard" }, (post("/api/v1/namespaces/default/resourcequotas", {
-      metadata = { name = "a" }, spec = { hard = { pods = "1" } } })))
     assert.same({ ONLY .. "spec.behavior" },
       (post("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", { metadata = { name = "a" },
         spec = { maxReplicas = 2, scaleTargetRef = { kind = "Deployment", name = "d", apiVersion = "apps/v1" },

@@ -13,6 +13,7 @@
 -- Nothing is told of a field that is empty, and of an update nothing that was there before.
 local fields = require "kube.sandbox.coverage_fields"
 local json = require "kube.sandbox.json"
+local statuses = require "kube.sandbox.coverage_status"
 
 local coverage = {}
 
@@ -84,8 +85,8 @@ function coverage.sentence(paths)
 end
 
 --- Warns the author of a valid write about what was not looked at.
-function coverage.warn(ctx, new, old)
-  local node = fields[ctx.R.storage]
+function coverage.warn(ctx, new, old, subresource)
+  local node = (subresource == "status" and statuses or fields)[ctx.R.storage]
   if not node then return end
   local paths = coverage.unknown(node, new, old)
   if paths[1] then ctx:warn(coverage.sentence(paths)) end

@@ -8,6 +8,7 @@ local object = require "kube.sandbox.object"
 local protobuf = require "kube.sandbox.protobuf"
 local request = require "kube.sandbox.request"
 local status = require "kube.sandbox.status"
+local unenforced = require "kube.sandbox.unenforced"
 local strict = require "kube.sandbox.validate.strict"
 
 local delete = {}
@@ -172,6 +173,7 @@ end
 function delete.commit(ctx, document, options)
   local R = ctx.R
   if options.preconditions then check_preconditions(R, document, options.preconditions) end
+  unenforced.warn_delete(ctx, document)
   local own = R.strategy and R.strategy.delete
   if own then
     local code, answer = own(ctx, document, options)

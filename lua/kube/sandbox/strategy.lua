@@ -17,6 +17,7 @@
 local always = require "kube.sandbox.always"
 local coverage = require "kube.sandbox.coverage"
 local json = require "kube.sandbox.json"
+local unenforced = require "kube.sandbox.unenforced"
 
 local strategy = {}
 
@@ -86,8 +87,9 @@ end
 function strategy.validate(ctx, new, old, errors, subresource)
   local own = of(ctx.R)
   if own.validate then own.validate(ctx, new, old, errors, subresource) end
-  if errors[1] or subresource == "status" or ctx.request.internal then return end
-  coverage.warn(ctx, new, old)
+  if errors[1] or ctx.request.internal then return end
+  coverage.warn(ctx, new, old, subresource)
+  unenforced.warn(ctx, new, old, subresource)
 end
 
 function strategy.after_create(ctx, stored)

@@ -111,9 +111,18 @@ local function check_metric(errors, metric, path)
   end
 end
 
+local function check_status(errors, status)
+  for _, name in ipairs { "currentReplicas", "desiredReplicas" } do
+    local value = json.get(status, name) or 0
+    if value < 0 then
+      add(errors, field.invalid("status." .. name, value, "must be greater than or equal to 0"))
+    end
+  end
+end
+
 --- Adds what is wrong with an autoscaler.
 function autoscaler_rules.validate(_, new, _, errors, subresource)
-  if subresource == "status" then return end
+  if subresource == "status" then return check_status(errors, new.status) end
   local spec = new.spec or json.object {}
   check_numbers(errors, spec)
   check_target_ref(errors, json.get(spec, "scaleTargetRef") or json.object {})

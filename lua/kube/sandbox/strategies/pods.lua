@@ -1,9 +1,9 @@
 -- Pods: defaults, what admission adds, the grace of a deletion, and what cannot be changed.
 local field = require "kube.sandbox.field"
-local ip = require "kube.sandbox.ip"
 local json = require "kube.sandbox.json"
 local pod_rules = require "kube.sandbox.strategies.pod_rules"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
+local pod_status = require "kube.sandbox.strategies.pod_status"
 local priorities = require "kube.sandbox.strategies.priorities"
 local quantity = require "kube.sandbox.quantity"
 local status = require "kube.sandbox.status"
@@ -24,8 +24,9 @@ end
 
 -- One address and the list of them say the same; who writes the one means both.
 local function mirror_address(document)
-  local address = json.get(document, "status", "podIP")
-  if not address or address == json.get(document, "status", "podIPs", 1, "ip") then return end
+  local address, first = json.get(document, "status", "podIP"), json.get(document, "status", "podIPs", 1, "ip")
+  if first and not address then document.status = json.with(document.status, "podIP", first) end
+  if not address or address == first then return end
   document.status = json.with(document.status, "podIPs", json.array { json.object { ip = address } })
 end
 
@@ -196,13 +197,7 @@ local function check_change(errors, new, old)
 end
 
 local function validate(_, new, old, errors, subresource)
-  if subresource == "status" then
-    for i, entry in ipairs(json.get(new, "status", "podIPs") or {}) do
-      local problem = ip.problem(entry.ip)
-      if problem then errors[#errors + 1] = field.invalid(("status.podIPs[%d]"):format(i - 1), entry.ip, problem) end
-    end
-    return
-  end
+  if subresource == "status" then return pod_status.check(errors, new, old) end
   pod_rules.check(errors, new.spec, "spec")
   if old then check_change(errors, new.spec or {}, old.spec or {}) end
 end

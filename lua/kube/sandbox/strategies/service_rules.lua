@@ -1,5 +1,6 @@
 -- What services must be, once they have their addresses and ports.
 local field = require "kube.sandbox.field"
+local ip = require "kube.sandbox.ip"
 local json = require "kube.sandbox.json"
 local names = require "kube.sandbox.names"
 local service_ports = require "kube.sandbox.strategies.service_ports"
@@ -227,10 +228,40 @@ local function warn(ctx, spec)
   end
 end
 
+-- ---- where a balancer is ----
+
+local MODES = { "Proxy", "VIP" }
+
+local function check_entry(errors, entry, path)
+  local address, host = json.get(entry, "ip") or "", json.get(entry, "hostname") or ""
+  local mode = json.get(entry, "ipMode")
+  local problem = address ~= "" and ip.problem(address)
+  if problem then add(errors, field.invalid(path .. ".ip", address, problem)) end
+  if mode and address == "" then
+    add(errors, field.forbidden(path .. ".ipMode", "may not be specified when `ip` is not set"))
+  elseif mode then
+    check_one_of(errors, mode, path .. ".ipMode", MODES)
+  end
+  if host == "" then return end
+  for _, wrong in ipairs { names.subdomain(host) } do add(errors, field.invalid(path .. ".hostname", host, wrong)) end
+  if ip.family(host) then
+    add(errors, field.invalid(path .. ".hostname", host, "must be a DNS name, not an IP address"))
+  end
+end
+
+local function check_status(errors, status, spec)
+  local entries, path = json.get(status, "loadBalancer", "ingress") or {}, "status.loadBalancer.ingress"
+  if entries[1] and spec.type ~= "LoadBalancer" then
+    add(errors, field.forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'"))
+    return
+  end
+  for i, entry in ipairs(entries) do check_entry(errors, entry, ("%s[%d]"):format(path, i - 1)) end
+end
+
 --- Adds what is wrong with a service.
 function service_rules.validate(ctx, new, old, errors, subresource)
-  if subresource == "status" then return end
   local spec = new.spec
+  if subresource == "status" then return check_status(errors, new.status, spec) end
   if old then check_change(errors, spec, old.spec) end
   if not json.get(spec, "ports", 1) and not is_headless(spec) and spec.type ~= "ExternalName" then
     add(errors, field.required("spec.ports"))

@@ -7,9 +7,20 @@ local service_rules = require "kube.sandbox.strategies.service_rules"
 
 local services = {}
 
-local set, each = pod_spec.set, pod_spec.each
+local set, each, inside = pod_spec.set, pod_spec.each, pod_spec.inside
 
 local function has_address(spec) return spec.type ~= "ExternalName" end
+
+-- An address of a balancer is its own unless somebody says otherwise.
+local function default_modes(document)
+  inside(document, "status", function(status)
+    inside(status, "loadBalancer", function(balancer)
+      each(balancer, "ingress", function(entry)
+        if (entry.ip or "") ~= "" then set(entry, "ipMode", "VIP") end
+      end)
+    end)
+  end)
+end
 
 local function default(_, document)
   if not json.is_object(document.spec) then return document end
@@ -28,7 +39,10 @@ local function default(_, document)
   end)
   if has_address(spec) then set(spec, "internalTrafficPolicy", "Cluster") end
   if service_rules.is_reachable(spec) then set(spec, "externalTrafficPolicy", "Cluster") end
-  if spec.type == "LoadBalancer" then set(spec, "allocateLoadBalancerNodePorts", true) end
+  if spec.type == "LoadBalancer" then
+    set(spec, "allocateLoadBalancerNodePorts", true)
+    default_modes(document)
+  end
   return document
 end
 
