@@ -182,15 +182,20 @@ describe("indexer", function()
     end)
 
     it("holds the object that is just being written once, though a read builds it meanwhile", function()
-      local ix, read = full(1000), false
+      local ix, read, calls = full(1000), false, 0
       assert.equal(0, (add(ix, a, "reader", function()
         if read then by_index(ix, a, "late", "n3") end
         return {}
       end)))
       while not C.mw_indexer_build(ix, C.mw_clock_now() + 1e9) do end
-      assert.equal(0, (add(ix, a, "late", function(o) return { node_of(o) } end)))
+      assert.equal(0, (add(ix, a, "late", function(o)
+        if objects.key(o) == "a/new" then calls = calls + 1 end
+        return { node_of(o) }
+      end)))
       read = true
       upsert(ix, on_node("new", "n3"))
+      assert.is_true(is_built(ix, a))
+      assert.equal(1, calls)
       assert.equal(101, #by_index(ix, a, "late", "n3"))
       upsert(ix, on_node("new", "n4"))
       assert.equal(100, #by_index(ix, a, "late", "n3"))
