@@ -531,6 +531,24 @@ describe("a transform", function()
     ]])
   end)
 
+  it("may be set behind handlers and indexes, also by a script that runs already", function() -- row 67
+    rig.run(rig.pods { a = {} }, [[
+      kube.sleep(0)
+    ]] .. pods .. [[
+      local seen = {}
+      informer:add_indexers { by = function(pod) return { pod.metadata.labels.by } end }
+      informer:add_event_handler { on_add = function(pod) seen[#seen + 1] = pod.metadata.labels.by end }
+      informer:set_transform(function(pod) pod.metadata.labels.by = "first" return pod end)
+      informer:set_transform(function(pod) pod.metadata.labels.by = "last" return pod end)
+      factory:start(stop)
+      factory:wait_for_cache_sync()
+      eventually(function() return #seen > 0 end)
+      same({ "last" }, seen)
+      same({ "default/a" }, informer:get_indexer():index_keys("by", "last"))
+      stop:close()
+    ]])
+  end)
+
   it("that fails leaves the rest alone and is counted", function() -- rows 40, 52
     rig.run(rig.pods { a = {}, b = {}, c = {} }, pods .. [[
       informer:set_transform(function(pod)
