@@ -4,30 +4,18 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
-#include "script/control_path.h"
+#include "script/control_internal.h"
 #include "script/host.h"
-#include "script/program.h"
-#include "server/http_server.h"
-#include "wire/json_write.h"
 
-enum { ANSWER_MAX = 16 * 1024 * 1024, CONNECTIONS_MAX = 16, BODY_MAX = 1024 };
+enum { CONNECTIONS_MAX = 16, BODY_MAX = 1024 };
 
 #define JSON "Content-Type: application/json\r\n"
 
-struct mw_control {
-  struct mw_host *host;
-  struct mw_http_server *http;
-  char path[MW_CONTROL_PATH_MAX];
-  mw_loop_cb done;
-  void *done_ctx;
-};
-
 // ---- answers ----
 
-static void refuse(struct mw_exchange *x, unsigned status, const char *sentence) {
+void mw_control_refuse(struct mw_exchange *x, unsigned status, const char *sentence) {
   struct mw_json_out o;
-  mw_json_open(&o, ANSWER_MAX);
+  mw_json_open(&o, MW_CONTROL_ANSWER_MAX);
   mw_json_begin(&o, NULL, '{');
   mw_json_put_str(&o, "error", sentence);
   mw_json_end(&o, '}');
@@ -35,30 +23,32 @@ static void refuse(struct mw_exchange *x, unsigned status, const char *sentence)
   mw_json_close(&o);
 }
 
-// Sends what o has, and closes it.
-static void answer(struct mw_exchange *x, struct mw_json_out *o) {
+void mw_control_answer(struct mw_exchange *x, struct mw_json_out *o) {
   if (mw_json_ok(o)) {
     mw_exchange_reply(x, 200, MW_SLICE(JSON), mw_buf_slice(&o->text));
   } else {
-    refuse(x, 500, "there is more to tell than one answer may hold");
+    mw_control_refuse(x, 500, "there is more to tell than one answer may hold");
   }
   mw_json_close(o);
 }
 
-static void serve_status(struct mw_control *c, struct mw_exchange *x) {
+void mw_control_status(struct mw_control *c, struct mw_exchange *x) {
   struct mw_json_out o;
-  mw_json_open(&o, ANSWER_MAX);
+  mw_json_open(&o, MW_CONTROL_ANSWER_MAX);
   mw_control_tell(c->host, &o);
-  answer(x, &o);
+  mw_control_answer(x, &o);
 }
 
 // ---- routes ----
 
 static const struct route {
   const char *path, *method;
-  void (*serve)(struct mw_control *c, struct mw_exchange *x);
+  mw_control_serve serve;
 } routes[] = {
-    {"/status", "GET", serve_status},
+    {"/status", "GET", mw_control_status},
+    {"/reload", "POST", mw_control_reload},
+    {"/rollback", "POST", mw_control_rollback},
+    {"/hold", "POST", mw_control_hold},
 };
 
 static void on_request(void *ctx, struct mw_exchange *x) {
@@ -71,17 +61,14 @@ static void on_request(void *ctx, struct mw_exchange *x) {
     if (mw_slice_is(mw_exchange_method(x), r->method)) {
       r->serve(ctx, x);
     } else {
-      refuse(x, 405, "method not allowed");
+      mw_control_refuse(x, 405, r->method[0] == 'G' ? "this is for GET" : "this is for POST");
     }
     return;
   }
-  refuse(x, 404, "there is /status");
+  mw_control_refuse(x, 404, "there are /status, /reload, /rollback and /hold");
 }
 
-static void on_gone(void *ctx, struct mw_exchange *x) {
-  (void)ctx;
-  (void)x;
-}
+static void on_gone(void *ctx, struct mw_exchange *x) { mw_control_forget(ctx, x); }
 
 // ---- life ----
 
@@ -106,23 +93,32 @@ struct mw_control *mw_control_new(struct mw_host *host, const char *path, struct
                                                                  .displaces = true},
                                  err);
   }
-  if (c->http != NULL) return c;
-  mw_free(c);
-  return NULL;
+  if (c->http == NULL) {
+    mw_free(c);
+    return NULL;
+  }
+  mw_control_listen(c);
+  return c;
 }
 
 const char *mw_control_path(const struct mw_control *c) { return c->path; }
 
-static void on_closed(void *arg) {
-  struct mw_control *c = arg;
+void mw_control_over(struct mw_control *c) {
   mw_loop_cb done = c->done;
   void *ctx = c->done_ctx;
   mw_free(c);
   done(ctx);
 }
 
+static void on_closed(void *arg) {
+  struct mw_control *c = arg;
+  c->closed = true;
+  if (!c->look_posted) mw_control_over(c);
+}
+
 void mw_control_close(struct mw_control *c, mw_loop_cb done, void *ctx) {
   c->done = done;
   c->done_ctx = ctx;
+  mw_control_give_up(c);
   mw_http_server_close(c->http, 0, on_closed, c);
 }

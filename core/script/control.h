@@ -3,9 +3,13 @@
 // owner can open. On the script loop: an answer is what is true in one turn of it, and a script
 // that keeps the loop busy keeps who asks waiting.
 //
-//   GET  /status                       programs, informers, controllers, the lease
+//   GET  /status                        programs, informers, controllers, the lease
+//   POST /reload?script=S               reads the files now; answers when they are active, or not
+//   POST /rollback?script=S&revision=R  the same with a revision that was active before
+//   POST /hold?script=S&on=true         takes no revision until on=false
 //
-// What is asked for stands in the query, percent-encoded. A failure is {"error": "a sentence"}.
+// script is the one that is meant when there are several; reload and hold are otherwise for all.
+// What is meant stands in the query, percent-encoded. A failure is {"error": "a sentence"}.
 #pragma once
 
 #include "base/err.h"

@@ -518,10 +518,15 @@ static void tell_files(const struct mw_bundle *b, struct mw_json_out *o) {
   mw_json_end(o, ']');
 }
 
+// Whether there is a revision to go back to: one that became active again is also remembered.
+static bool is_past(const struct mw_program *p, const struct mw_bundle *b) {
+  return b != NULL && strcmp(mw_bundle_revision(b), revision_of(p->active)) != 0;
+}
+
 static void tell_revisions(const struct mw_program *p, struct mw_json_out *o) {
   mw_json_begin(o, "history", '[');
   for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++)
-    if (p->history[i] != NULL) mw_json_put_str(o, NULL, mw_bundle_revision(p->history[i]));
+    if (is_past(p, p->history[i])) mw_json_put_str(o, NULL, mw_bundle_revision(p->history[i]));
   mw_json_end(o, ']');
   mw_json_begin(o, "bad", '[');
   for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++)
@@ -566,4 +571,101 @@ void mw_program_tell(const struct mw_program *p, struct mw_json_out *o) {
   if (p->active == NULL) return;
   if (p->active->bundle != NULL) tell_files(p->active->bundle, o);
   tell_state(mw_generation_state(p->active->generation), o);
+}
+
+static void set_revision(char out[MW_BUNDLE_REVISION_SIZE], const struct mw_bundle *b) {
+  snprintf(out, MW_BUNDLE_REVISION_SIZE, "%s", mw_bundle_revision(b));
+}
+
+// Who asks for a revision by hand means it, also one that has failed before.
+static void forgive(struct mw_program *p, const struct mw_bundle *b) {
+  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++) {
+    if (p->bad[i] == NULL || strcmp(p->bad[i], mw_bundle_revision(b)) != 0) continue;
+    mw_free(p->bad[i]);
+    p->bad[i] = NULL;
+  }
+}
+
+int mw_program_reload(struct mw_program *p, char out[MW_BUNDLE_REVISION_SIZE], struct mw_err *err) {
+  struct mw_bundle *b = mw_bundle_read(p->config.path, err);
+  if (b == NULL) return err->code;
+  set_revision(out, b);
+  forgive(p, b);
+  mw_program_offer(p, b);
+  changed(p);
+  mw_bundle_unref(b);
+  return 0;
+}
+
+// Whether it is the one that is meant: with a text its beginning, else the last that is not bad.
+static bool is_meant(const struct mw_program *p, const struct mw_bundle *b, const char *text) {
+  if (!is_past(p, b)) return false;
+  return text != NULL ? strncmp(mw_bundle_revision(b), text, strlen(text)) == 0 : !is_bad(p, b);
+}
+
+static int no_such_revision(const struct mw_program *p, const char *text, struct mw_err *err) {
+  char known[MW_PROGRAM_HISTORY * (MW_BUNDLE_REVISION_SIZE + 2)] = "";
+  size_t n = 0;
+  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++) {
+    if (!is_past(p, p->history[i])) continue;
+    n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n > 0 ? ", " : "",
+                          mw_bundle_revision(p->history[i]));
+  }
+  if (n == 0 || text == NULL) {
+    return mw_err_set(err, MW_ENOTFOUND, "%s has no revision to go back to", p->config.path);
+  }
+  return mw_err_set(err, MW_ENOTFOUND, "%s remembers no revision %s; it has: %s", p->config.path,
+                    text, known);
+}
+
+int mw_program_rollback(struct mw_program *p, const char *text, char out[MW_BUNDLE_REVISION_SIZE],
+                        struct mw_err *err) {
+  struct mw_bundle *found = NULL;
+  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++) {
+    if (!is_meant(p, p->history[i], text)) continue;
+    if (found != NULL && text != NULL) {
+      return mw_err_set(err, MW_EINVAL, "%s is the beginning of %s and of %s; give more of it",
+                        text, mw_bundle_revision(found), mw_bundle_revision(p->history[i]));
+    }
+    if (found == NULL) found = p->history[i];
+  }
+  if (text != NULL && found == NULL && strncmp(revision_of(p->active), text, strlen(text)) == 0) {
+    return mw_err_set(err, MW_EINVAL, "%s is the active revision", revision_of(p->active));
+  }
+  if (found == NULL) return no_such_revision(p, text, err);
+  mw_bundle_ref(found);  // what happens next may forget it
+  set_revision(out, found);
+  forgive(p, found);
+  adopt(p, found);
+  changed(p);
+  mw_bundle_unref(found);
+  return 0;
+}
+
+void mw_program_hold(struct mw_program *p, bool on) {
+  if (on == (p->held_at > 0)) return;
+  p->held_at = on ? mw_clock_wall() : 0;
+  struct mw_bundle *b = p->held;
+  p->held = NULL;
+  if (b == NULL) return;
+  adopt(p, b);
+  mw_bundle_unref(b);
+}
+
+static bool is_revision(const struct mw_bundle *b, const char *revision) {
+  return b != NULL && strcmp(mw_bundle_revision(b), revision) == 0;
+}
+
+enum mw_program_outcome mw_program_outcome(const struct mw_program *p, const char *revision) {
+  if (p->done != NULL || p->active == NULL) return MW_PROGRAM_ENDED;
+  if (is_revision(p->next, revision)) return MW_PROGRAM_PENDING;
+  if (p->staging != NULL && is_revision(p->staging->bundle, revision)) return MW_PROGRAM_PENDING;
+  if (is_revision(p->active->bundle, revision)) return MW_PROGRAM_ACTIVE;
+  if (is_revision(p->held, revision)) return MW_PROGRAM_HELD;
+  return mw_program_failure(p, revision) != NULL ? MW_PROGRAM_FAILED : MW_PROGRAM_REPLACED;
+}
+
+const char *mw_program_failure(const struct mw_program *p, const char *revision) {
+  const struct failure *f = &p->last_failure;
+  return f->report != NULL && strcmp(f->revision, revision) == 0 ? f->report : NULL;
 }

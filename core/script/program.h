@@ -74,3 +74,28 @@ void mw_program_tell(const struct mw_program *p, struct mw_json_out *o);
 // cb(ctx) is called when another revision is active, one has failed, or one is held back. It must
 // not call into the program. One observer.
 void mw_program_on_change(struct mw_program *p, mw_loop_cb cb, void *ctx);
+
+// Reads the files now and offers what they have, also a revision that failed before. out: which it
+// is. The error says why they cannot be read.
+int mw_program_reload(struct mw_program *p, char out[MW_BUNDLE_REVISION_SIZE], struct mw_err *err)
+    __attribute__((warn_unused_result));
+// The same with a revision that was active before: that which begins with text, or the last one
+// when text is NULL. Also while offers are held.
+int mw_program_rollback(struct mw_program *p, const char *text, char out[MW_BUNDLE_REVISION_SIZE],
+                        struct mw_err *err) __attribute__((warn_unused_result));
+// While on, what is offered is remembered; then the last of it is taken.
+void mw_program_hold(struct mw_program *p, bool on);
+
+// What became of a revision that was asked for.
+enum mw_program_outcome {
+  MW_PROGRAM_PENDING = 0,
+  MW_PROGRAM_ACTIVE,
+  MW_PROGRAM_FAILED,    // mw_program_failure
+  MW_PROGRAM_HELD,      // it waits for the release
+  MW_PROGRAM_REPLACED,  // by another one that was offered since
+  MW_PROGRAM_ENDED      // the program has, or does
+};
+enum mw_program_outcome mw_program_outcome(const struct mw_program *p, const char *revision);
+// The report, if this revision is the last that failed, and none has become active since; else
+// NULL.
+const char *mw_program_failure(const struct mw_program *p, const char *revision);

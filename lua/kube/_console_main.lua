@@ -1,10 +1,12 @@
 -- The commands that operate a running process: status and its like. The main program of a state without a host; here is
 -- all of Lua, and kube._console.
 local console = require "kube._console"
+local text = require "kube._console_text"
 
 local codec = console.codec
 local NOT_THERE, NOT_ALLOWED, REFUSED, TIMED_OUT = 2, 13, 111, 110  -- errno
 local PATIENCE = 10
+local RELOAD_PATIENCE = 150  -- caches may have to fill, and older revisions to end
 
 local function fail(fmt, ...)
   io.stderr:write("moonwatch: ", select("#", ...) > 0 and fmt:format(...) or fmt, "\n")
@@ -59,6 +61,51 @@ local function ask(options, method, target, patience)
   return answer, body
 end
 
+local function encode(value)
+  return (value:gsub("[^%w._~/-]", function(c) return ("%%%02X"):format(c:byte()) end))
+end
+
+-- "/path?name=value&...", without the values that are empty.
+local function target(path, values)
+  local parts = {}
+  for name, value in pairs(values) do
+    if value and value ~= "" then parts[#parts + 1] = name .. "=" .. encode(value) end
+  end
+  return path .. (parts[1] and "?" .. table.concat(parts, "&") or "")
+end
+
+-- What became of a revision, in words.
+local OUTCOMES = {
+  active = "%s: revision %s is active, in place of %s",
+  unchanged = "%s: revision %s is active already; nothing has changed",
+  failed = "%s: revision %s failed, and %s goes on:",
+  held = "%s: revision %s waits, and %s goes on, because reloads are held; release them with: moonwatch hold off",
+  replaced = "%s: another revision came after %s; active is %s",
+  ended = "%s: the process ends; revision %s is not active, %s was",
+  pending = "%s: revision %s is not active yet; %s goes on",
+}
+local DONE = { active = true, unchanged = true }
+
+-- Tells what became of the revisions that were asked for; the exit code.
+local function tell_outcomes(options, answer, body)
+  local code = 0
+  for _, script in ipairs(answer.scripts) do
+    if not DONE[script.result] then code = 1 end
+    local other = script.result == "active" and script.before or script.active
+    local out = DONE[script.result] and io.stdout or io.stderr
+    if options.output ~= "json" then
+      if not script.revision then
+        out:write(("%s: cannot be read, and revision %s goes on:"):format(script.script, other), "\n")
+      else
+        out:write(OUTCOMES[script.result]:format(script.script, script.revision, other), "\n")
+      end
+      if script.report then out:write(text.indent(script.report, "  "), "\n") end
+    end
+  end
+  if options.output == "json" then print(body) end
+  return code
+end
+
 local commands = {}
 
 function commands.status(options)
@@ -67,6 +114,31 @@ function commands.status(options)
     print(body)
   else
     print(table.concat(require("kube._console_status").lines(status), "\n"))
+  end
+  return 0
+end
+
+function commands.reload(options)
+  return tell_outcomes(options, ask(options, "POST", target("/reload", { script = options.script }), RELOAD_PATIENCE))
+end
+
+function commands.rollback(options, revision)
+  return tell_outcomes(options, ask(options, "POST", target("/rollback", { script = options.script,
+    revision = revision }), RELOAD_PATIENCE))
+end
+
+function commands.hold(options, switch)
+  local on = switch ~= "off"
+  local status, body = ask(options, "POST", target("/hold", { script = options.script, on = tostring(on) }))
+  if options.output == "json" then
+    print(body)
+    return 0
+  end
+  for _, script in ipairs(status.scripts) do
+    if (script.held_since ~= nil) == on then
+      print(("%s: %s"):format(script.script, on and "reloads are held; release them with: moonwatch hold off"
+        or "reloads are taken again"))
+    end
   end
   return 0
 end
