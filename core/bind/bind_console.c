@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <lualib.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -103,6 +106,66 @@ static int console_request(lua_State *L) {
   return 2;
 }
 
+// ---- the terminal ----
+
+static struct termios terminal_before;
+static volatile sig_atomic_t asked_to_end;
+
+static void on_signal(int number) {
+  if (number != SIGWINCH) asked_to_end = 1;
+}
+
+// is_terminal(): whether a person reads what is printed, and can press keys.
+static int console_is_terminal(lua_State *L) {
+  lua_pushboolean(L, isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
+  return 1;
+}
+
+// size(): rows and columns of the terminal.
+static int console_size(lua_State *L) {
+  struct winsize size;
+  bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0;
+  lua_pushinteger(L, known ? size.ws_row : 24);
+  lua_pushinteger(L, known ? size.ws_col : 80);
+  return 2;
+}
+
+// take(): from now on keys are read one by one, without being shown, Ctrl-C among them, and signals
+// that end the process are such a key, too, so that the terminal can be given back.
+static int console_take(lua_State *L) {
+  static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
+  tcgetattr(STDIN_FILENO, &terminal_before);
+  struct termios t = terminal_before;
+  t.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
+  t.c_cc[VMIN] = 0;
+  t.c_cc[VTIME] = 0;
+  tcsetattr(STDIN_FILENO, TCSANOW, &t);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(numbers[i], &action, NULL);
+  }
+  (void)L;
+  return 0;
+}
+
+static int console_give_back(lua_State *L) {
+  (void)L;
+  tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
+  return 0;
+}
+
+// key(seconds): a key that was pressed meanwhile; "" when the time is over or the size of the
+// window has changed; nil when it is to end: the terminal has gone, or a signal says so.
+static int console_key(lua_State *L) {
+  struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+  int ready = asked_to_end ? 0 : poll(&p, 1, (int)(luaL_checknumber(L, 1) * 1000));
+  char key;
+  ssize_t n = ready > 0 ? read(STDIN_FILENO, &key, 1) : 0;
+  if (asked_to_end || (ready > 0 && n <= 0)) return 0;
+  lua_pushlstring(L, &key, (size_t)n);
+  return 1;
+}
+
 static int console_now(lua_State *L) {
   lua_pushnumber(L, mw_clock_wall());
   return 1;
@@ -110,7 +173,16 @@ static int console_now(lua_State *L) {
 
 static void open_console(lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"find", console_find}, {"request", console_request}, {"now", console_now}, {NULL, NULL}};
+      {"find", console_find},
+      {"request", console_request},
+      {"now", console_now},
+      {"is_terminal", console_is_terminal},
+      {"size", console_size},
+      {"take", console_take},
+      {"give_back", console_give_back},
+      {"key", console_key},
+      {NULL, NULL},
+  };
   lua_newtable(L);
   luaL_register(L, NULL, functions);
   mw_bind_codec(L);

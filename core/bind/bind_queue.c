@@ -278,6 +278,39 @@ static int queue_stats(lua_State *L) {
   return 1;
 }
 
+// look(key): what is known of a key, or nil. Seconds are there where they mean something.
+static int queue_look(lua_State *L) {
+  struct handle *h = check(L);
+  struct mw_workqueue_key k;
+  if (!mw_workqueue_look(h->q, mw_bind_slice(L, 2), &k)) return 0;
+  lua_createtable(L, 0, 6);
+  lua_pushboolean(L, k.ready);
+  lua_setfield(L, -2, "ready");
+  if (k.ready) set_number(L, "ready_for", k.ready_for);
+  if (k.waiting) set_number(L, "ready_in", k.ready_in);
+  if (k.held) set_number(L, "running_for", k.held_for);
+  set_number(L, "failures", k.failures);
+  push_reasons(L, h->q, k.reasons);
+  lua_setfield(L, -2, "reasons");
+  return 1;
+}
+
+static void push_held(void *ctx, struct mw_slice key, double seconds) {
+  lua_State *L = ctx;
+  lua_pushlstring(L, key.p, key.n);
+  lua_pushnumber(L, seconds);
+  lua_rawset(L, -3);
+}
+
+// running(): { [key] = seconds } of all that are handed out.
+static int queue_running(lua_State *L) {
+  struct handle *h = check(L);
+  luaL_checkstack(L, 4, NULL);
+  lua_newtable(L);
+  mw_workqueue_each_held(h->q, push_held, L);
+  return 1;
+}
+
 void mw_bind_queue(struct lua_State *L) {
   static const luaL_Reg methods[] = {
       {"limit", queue_limit},
@@ -292,6 +325,8 @@ void mw_bind_queue(struct lua_State *L) {
       {"is_shut_down", queue_is_shut_down},
       {"is_drained", queue_is_drained},
       {"stats", queue_stats},
+      {"look", queue_look},
+      {"running", queue_running},
       {NULL, NULL},
   };
   mw_bind_new_type(L, QUEUE_TYPE, methods, handle_gc);

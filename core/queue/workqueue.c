@@ -726,3 +726,31 @@ void mw_workqueue_stats(struct mw_workqueue *q, struct mw_workqueue_stats *out) 
       .longest = longest_running(q, now),
   };
 }
+
+static double between(uint64_t from, uint64_t to) {
+  return to > from ? (double)(to - from) / 1e9 : 0;
+}
+
+bool mw_workqueue_look(struct mw_workqueue *q, struct mw_slice key, struct mw_workqueue_key *out) {
+  uint64_t now = q->clock();
+  ripen(q, now, UINT32_MAX);
+  const struct entry *e = find(q, key);
+  if (e == NULL) return false;
+  *out = (struct mw_workqueue_key){.ready = e->state == READY,
+                                   .waiting = e->state == WAITING,
+                                   .held = e->user != NULL,
+                                   .ready_for = between(e->delay.at, now),
+                                   .ready_in = between(now, e->delay.at),
+                                   .held_for = between(e->started, now),
+                                   .failures = e->failures,
+                                   .reasons = e->reasons};
+  return true;
+}
+
+void mw_workqueue_each_held(const struct mw_workqueue *q,
+                            void (*cb)(void *ctx, struct mw_slice key, double seconds), void *ctx) {
+  uint64_t now = q->clock();
+  for (const struct mw_workqueue_user *u = q->users.next; u != &q->users; u = u->next)
+    for (struct entry *e = u->held.first; e != NULL; e = e->next)
+      cb(ctx, mw_key_table_key(&q->keys, &e->node), between(e->started, now));
+}

@@ -149,3 +149,20 @@ struct mw_workqueue_stats {
   double longest;     // seconds since the oldest hand-out that is not done
 };
 void mw_workqueue_stats(struct mw_workqueue *q, struct mw_workqueue_stats *out);
+
+// What is known of one key.
+struct mw_workqueue_key {
+  bool ready;        // could be handed out, or will be again when it is done
+  bool waiting;      // for its time
+  bool held;         // handed out
+  double ready_for;  // seconds
+  double ready_in;   // seconds, of one that waits
+  double held_for;   // seconds
+  unsigned failures;
+  uint64_t reasons;  // since the last hand-out
+};
+// False: nothing.
+bool mw_workqueue_look(struct mw_workqueue *q, struct mw_slice key, struct mw_workqueue_key *out);
+// Calls cb with each key that is handed out, and for how many seconds it has been.
+void mw_workqueue_each_held(const struct mw_workqueue *q,
+                            void (*cb)(void *ctx, struct mw_slice key, double seconds), void *ctx);

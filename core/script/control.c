@@ -32,13 +32,6 @@ void mw_control_answer(struct mw_exchange *x, struct mw_json_out *o) {
   mw_json_close(o);
 }
 
-void mw_control_status(struct mw_control *c, struct mw_exchange *x) {
-  struct mw_json_out o;
-  mw_json_open(&o, MW_CONTROL_ANSWER_MAX);
-  mw_control_tell(c->host, &o);
-  mw_control_answer(x, &o);
-}
-
 // ---- routes ----
 
 static const struct route {
@@ -49,6 +42,9 @@ static const struct route {
     {"/reload", "POST", mw_control_reload},
     {"/rollback", "POST", mw_control_rollback},
     {"/hold", "POST", mw_control_hold},
+    {"/why", "GET", mw_control_why},
+    {"/enqueue", "POST", mw_control_enqueue},
+    {"/top", "GET", mw_control_top},
 };
 
 static void on_request(void *ctx, struct mw_exchange *x) {
@@ -65,7 +61,8 @@ static void on_request(void *ctx, struct mw_exchange *x) {
     }
     return;
   }
-  mw_control_refuse(x, 404, "there are /status, /reload, /rollback and /hold");
+  mw_control_refuse(x, 404,
+                    "there are /status, /top, /why, /enqueue, /reload, /rollback and /hold");
 }
 
 static void on_gone(void *ctx, struct mw_exchange *x) { mw_control_forget(ctx, x); }

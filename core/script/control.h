@@ -4,6 +4,9 @@
 // that keeps the loop busy keeps who asks waiting.
 //
 //   GET  /status                        programs, informers, controllers, the lease
+//   GET  /top                           the same, with rates, running, slow and failing keys
+//   GET  /why?key=K&controller=C        what became of a key; of all controllers without one
+//   POST /enqueue?controller=C&key=K    queues a key
 //   POST /reload?script=S               reads the files now; answers when they are active, or not
 //   POST /rollback?script=S&revision=R  the same with a revision that was active before
 //   POST /hold?script=S&on=true         takes no revision until on=false

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of the control socket and what they share: control.c (life, routes), control_status.c
-// (what there is), control_change.c (other revisions), control_query.c (what was asked).
+// (what there is), control_ask.c (keys), control_change.c (other revisions), control_query.c (what
+// was asked).
 #pragma once
 
 #include <stdbool.h>
@@ -33,9 +34,16 @@ typedef void (*mw_control_serve)(struct mw_control *c, struct mw_exchange *x);
 void mw_control_refuse(struct mw_exchange *x, unsigned status, const char *sentence);
 // Sends what o has, and closes it.
 void mw_control_answer(struct mw_exchange *x, struct mw_json_out *o);
-void mw_control_status(struct mw_control *c, struct mw_exchange *x);
 // Nothing points to it any more.
 void mw_control_over(struct mw_control *c);
+
+// control_status.c
+void mw_control_status(struct mw_control *c, struct mw_exchange *x);
+void mw_control_top(struct mw_control *c, struct mw_exchange *x);
+
+// control_ask.c
+void mw_control_why(struct mw_control *c, struct mw_exchange *x);
+void mw_control_enqueue(struct mw_control *c, struct mw_exchange *x);
 
 // control_change.c
 void mw_control_reload(struct mw_control *c, struct mw_exchange *x);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GET /status answers.
+// What GET /status and GET /top answer.
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cache/factory.h"
-#include "script/control.h"
+#include "script/control_internal.h"
 #include "script/host.h"
 #include "script/operate.h"
 #include "script/program.h"
@@ -16,13 +16,14 @@
 
 enum { CONTROLLERS_MAX = 1024 * 1024 };
 
-static void tell_controllers(struct mw_program *p, struct mw_json_out *o) {
+// function: that of lua/kube/_operate.lua which tells of the controllers.
+static void tell_controllers(struct mw_program *p, const char *function, struct mw_json_out *o) {
   struct mw_generation *g = mw_program_active(p);
   if (g == NULL) return;
   struct mw_err err;
   struct mw_buf text;
   mw_buf_init(&text, CONTROLLERS_MAX);
-  if (mw_operate_call(g, "controllers", NULL, 0, &text, &err) == 0) {
+  if (mw_operate_call(g, function, NULL, 0, &text, &err) == 0) {
     mw_json_put_raw(o, "controllers", mw_buf_slice(&text));
   } else {
     mw_json_put_str(o, "controllers_error", err.message);
@@ -59,7 +60,7 @@ static void tell_lease(struct mw_host *host, struct mw_json_out *o) {
   mw_json_end(o, '}');
 }
 
-void mw_control_tell(struct mw_host *host, struct mw_json_out *o) {
+static void tell(struct mw_host *host, const char *function, struct mw_json_out *o) {
   mw_json_begin(o, NULL, '{');
   mw_json_put_num(o, "pid", getpid());
   mw_json_put_str(o, "version", MW_VERSION);
@@ -69,7 +70,7 @@ void mw_control_tell(struct mw_host *host, struct mw_json_out *o) {
     struct mw_program *p = mw_host_program(host, i);
     mw_json_begin(o, NULL, '{');
     mw_program_tell(p, o);
-    tell_controllers(p, o);
+    tell_controllers(p, function, o);
     mw_json_end(o, '}');
   }
   mw_json_end(o, ']');
@@ -79,3 +80,16 @@ void mw_control_tell(struct mw_host *host, struct mw_json_out *o) {
   tell_lease(host, o);
   mw_json_end(o, '}');
 }
+
+void mw_control_tell(struct mw_host *host, struct mw_json_out *o) { tell(host, "controllers", o); }
+
+static void serve(struct mw_control *c, struct mw_exchange *x, const char *function) {
+  struct mw_json_out o;
+  mw_json_open(&o, MW_CONTROL_ANSWER_MAX);
+  tell(c->host, function, &o);
+  mw_control_answer(x, &o);
+}
+
+void mw_control_status(struct mw_control *c, struct mw_exchange *x) { serve(c, x, "controllers"); }
+
+void mw_control_top(struct mw_control *c, struct mw_exchange *x) { serve(c, x, "top"); }

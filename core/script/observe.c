@@ -13,6 +13,7 @@
 #include "script/generation.h"
 #include "script/heap.h"
 #include "script/host.h"
+#include "script/observe_status.h"
 #include "script/program.h"
 #include "script/sched.h"
 #include "server/metrics.h"
@@ -52,6 +53,7 @@ struct mw_observe {
   struct mw_err *err;
   struct mw_metrics_server *server;  // ingest thread
   struct mw_process_metrics *process;
+  struct mw_observe_status *status;
   struct mw_series *series[SERIES_COUNT];
   struct mw_timer *timer;
   atomic_uint_least64_t turned_at;  // when the script thread last turned its loop
@@ -162,6 +164,7 @@ static void on_timer(void *arg) {
   atomic_store(&o->turned_at, mw_clock_now());
   look_at_all(o);
   publish(o);
+  mw_observe_status_publish(o->status);
   mw_factory_each(o->factory, publish_informer, o);
   o->timer = mw_timer_start(o->runtime.script, interval, on_timer, o);
 }
@@ -192,6 +195,7 @@ static void make_series(struct mw_observe *o) {
 static void listen_on_ingest(void *arg) {
   struct mw_observe *o = arg;
   o->server = mw_metrics_listen(o->runtime.ingest, o->address, o->health, o->err);
+  if (o->server != NULL) mw_metrics_on_status(o->server, mw_observe_status_write, o->status);
 }
 
 static void on_closed(void *arg) { uv_sem_post(arg); }
@@ -215,8 +219,10 @@ struct mw_observe *mw_observe_new(struct mw_host *host, struct mw_factory *facto
   pthread_mutex_init(&o->lock, NULL);
   atomic_store(&o->turned_at, mw_clock_now());
   look_at_all(o);
+  o->status = mw_observe_status_new(host);
   mw_loop_call(runtime->ingest, listen_on_ingest, o);
   if (o->server == NULL) {
+    mw_observe_status_free(o->status);
     pthread_mutex_destroy(&o->lock);
     mw_free(o);
     return NULL;
@@ -246,6 +252,7 @@ void mw_observe_free(struct mw_observe *o) {
   mw_health_remove(o->health, check_informers, o);
   mw_health_remove(o->health, check_shutdown, o);
   mw_process_metrics_free(o->process);
+  mw_observe_status_free(o->status);
   for (int i = 0; i < SERIES_COUNT; i++) mw_series_unref(o->series[i]);
   pthread_mutex_destroy(&o->lock);
   mw_free(o);

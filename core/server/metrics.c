@@ -24,6 +24,8 @@ struct mw_metrics_server {
   struct mw_http_server *http;
   struct mw_health *health;
   char address[SHOWN_ROOM];
+  mw_metrics_status_cb status;  // NULL: nothing to tell
+  void *status_ctx;
   mw_loop_cb done;
   void *arg;
 };
@@ -42,6 +44,17 @@ static void serve_metrics(struct mw_metrics_server *s, struct mw_exchange *x) {
     mw_exchange_reply(x, 200,
                       MW_SLICE("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
                       mw_buf_slice(&out));
+  }
+  mw_buf_deinit(&out);
+}
+
+static void serve_status(struct mw_metrics_server *s, struct mw_exchange *x) {
+  struct mw_buf out;
+  mw_buf_init(&out, METRICS_MAX);
+  if (s->status == NULL || s->status(s->status_ctx, &out) < 0) {
+    reply(x, 503, TEXT, "there is no status\n");
+  } else {
+    mw_exchange_reply(x, 200, MW_SLICE("Content-Type: application/json\r\n"), mw_buf_slice(&out));
   }
   mw_buf_deinit(&out);
 }
@@ -122,11 +135,9 @@ static const struct route {
   serve_cb get, put;  // put may be NULL
   bool local;         // for clients on this machine only
 } routes[] = {
-    {"/metrics", serve_metrics, NULL, false},
-    {"/healthz", serve_healthz, NULL, false},
-    {"/livez", serve_livez, NULL, false},
-    {"/readyz", serve_readyz, NULL, false},
-    {"/debug/loglevel", show_level, set_level, true},
+    {"/metrics", serve_metrics, NULL, false}, {"/healthz", serve_healthz, NULL, false},
+    {"/livez", serve_livez, NULL, false},     {"/readyz", serve_readyz, NULL, false},
+    {"/status", serve_status, NULL, false},   {"/debug/loglevel", show_level, set_level, true},
 };
 
 static const struct route *find_route(struct mw_slice target) {
@@ -142,7 +153,8 @@ static void on_request(void *ctx, struct mw_exchange *x) {
   struct mw_metrics_server *s = ctx;
   const struct route *r = find_route(mw_exchange_target(x));
   if (r == NULL) {
-    reply(x, 404, TEXT, "there are /metrics, /healthz, /livez, /readyz and /debug/loglevel\n");
+    reply(x, 404, TEXT,
+          "there are /metrics, /healthz, /livez, /readyz, /status and /debug/loglevel\n");
     return;
   }
   struct mw_slice method = mw_exchange_method(x);
@@ -212,6 +224,11 @@ struct mw_metrics_server *mw_metrics_listen(struct mw_loop *loop, const char *ad
   snprintf(s->address, sizeof s->address, v6 ? "[%s]:%u" : "%s:%u", host,
            mw_http_server_port(s->http));
   return s;
+}
+
+void mw_metrics_on_status(struct mw_metrics_server *s, mw_metrics_status_cb cb, void *ctx) {
+  s->status = cb;
+  s->status_ctx = ctx;
 }
 
 const char *mw_metrics_address(const struct mw_metrics_server *s) { return s->address; }

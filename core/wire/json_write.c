@@ -12,6 +12,11 @@ void mw_json_open(struct mw_json_out *o, size_t limit) {
 
 void mw_json_close(struct mw_json_out *o) { mw_buf_deinit(&o->text); }
 
+void mw_json_reset(struct mw_json_out *o) {
+  mw_buf_reset(&o->text);
+  o->comma = o->failed = false;
+}
+
 bool mw_json_ok(const struct mw_json_out *o) { return !o->failed; }
 
 static void add(struct mw_json_out *o, const char *p, size_t n) {

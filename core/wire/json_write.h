@@ -27,6 +27,8 @@ struct mw_json_out {
 
 void mw_json_open(struct mw_json_out *o, size_t limit);
 void mw_json_close(struct mw_json_out *o);
+// Forgets what was written, keeps the memory.
+void mw_json_reset(struct mw_json_out *o);
 bool mw_json_ok(const struct mw_json_out *o);
 
 void mw_json_begin(struct mw_json_out *o, const char *key, char bracket);

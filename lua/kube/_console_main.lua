@@ -4,7 +4,7 @@ local console = require "kube._console"
 local text = require "kube._console_text"
 
 local codec = console.codec
-local NOT_THERE, NOT_ALLOWED, REFUSED, TIMED_OUT = 2, 13, 111, 110  -- errno
+local NOT_THERE, NOT_ALLOWED, BROKEN, RESET, REFUSED, TIMED_OUT = 2, 13, 32, 104, 111, 110  -- errno
 local PATIENCE = 10
 local RELOAD_PATIENCE = 150  -- caches may have to fill, and older revisions to end
 
@@ -42,22 +42,38 @@ local function find(options)
   return found[1].path
 end
 
--- The decoded answer, and its text; ends the program when there is none.
-local function ask(options, method, target, patience)
-  local path = find(options)
-  local status, body, errno = console.request(path, method, target, patience or PATIENCE)
-  if not status then
-    if errno == NOT_THERE then fail("nothing listens at %s", path) end
-    if errno == REFUSED then fail("nothing listens at %s any more: the process has ended", path) end
-    if errno == NOT_ALLOWED then fail("%s belongs to another user: run this as the one who runs the process", path) end
-    if errno == TIMED_OUT then
-      fail("no answer from %s in %d s: its script keeps the process busy, or it is stopped", path, patience or PATIENCE)
-    end
-    fail("%s: %s", path, body)
+-- Why there is no answer.
+local function silence(path, reason, errno, patience)
+  if errno == NOT_THERE then return ("nothing listens at %s"):format(path) end
+  if errno == REFUSED or errno == RESET or errno == BROKEN then
+    return ("nothing listens at %s any more: the process has ended"):format(path)
   end
+  if errno == NOT_ALLOWED then
+    return ("%s belongs to another user: run this as the one who runs the process"):format(path)
+  end
+  if errno == TIMED_OUT then
+    return ("no answer from %s in %d s: its script keeps the process busy, or it is stopped"):format(path, patience)
+  end
+  return ("%s: %s"):format(path, reason)
+end
+
+-- The decoded answer, and its text; or nil and a sentence.
+local function try(path, method, where, patience)
+  patience = patience or PATIENCE
+  local status, body, errno = console.request(path, method, where, patience)
+  if not status then return nil, silence(path, body, errno, patience) end
   local ok, answer = pcall(codec.decode, body)
-  if not ok or type(answer) ~= "table" then fail("%s does not answer as a moonwatch run does", path) end
-  if status >= 400 then fail("%s", answer.error or body) end
+  if not ok or type(answer) ~= "table" then
+    return nil, ("%s does not answer as a moonwatch run does"):format(path)
+  end
+  if status >= 400 then return nil, answer.error or body end
+  return answer, body
+end
+
+-- The same; ends the program when there is none.
+local function ask(options, method, where, patience)
+  local answer, body = try(find(options), method, where, patience)
+  if not answer then fail("%s", body) end
   return answer, body
 end
 
@@ -140,6 +156,43 @@ function commands.hold(options, switch)
         or "reloads are taken again"))
     end
   end
+  return 0
+end
+
+function commands.why(options, key)
+  local answer, body = ask(options, "GET", target("/why", { key = key, controller = options.controller }))
+  if options.output == "json" then
+    print(body)
+  else
+    print(table.concat(require("kube._console_why").lines(key, answer), "\n"))
+  end
+  return 0
+end
+
+function commands.enqueue(options, controller, key)
+  local answer, body = ask(options, "POST", target("/enqueue", { controller = controller, key = key }))
+  if options.output == "json" then
+    print(body)
+    return 0
+  end
+  local known = answer.scripts[1].controllers[1]
+  print(("%s is queued for %s%s"):format(key, controller, known and known.object and ""
+    or "; there is no such object in the cache, so reconcile gets nil"))
+  return 0
+end
+
+function commands.top(options)
+  local top = require "kube._console_top"
+  local path = find(options)
+  local function look() return try(path, "GET", "/top") end
+  if options.output ~= "json" and not options.once and console.is_terminal() then
+    local problem = top.run(look)
+    if problem then fail("%s", problem) end
+    return 0
+  end
+  local answer, body = look()
+  if not answer then fail("%s", body) end
+  print(options.output == "json" and body or table.concat(top.lines(answer), "\n"))
   return 0
 end
 

@@ -66,4 +66,19 @@ end
 --- Each line of a text, with something before it.
 function M.indent(text, by) return by .. (text:gsub("\n+$", ""):gsub("\n", "\n" .. by)) end
 
+--- One line of what others wrote: nothing in it moves the cursor.
+function M.clean(written) return (written:gsub("%s*\n%s*", " "):gsub("%c", "?")) end
+
+--- A text that is at most so wide.
+function M.cut(line, columns)
+  if width(line) <= columns then return line end
+  local out, n = {}, 0
+  for letter in line:gmatch("[%z\1-\127\192-\255][\128-\191]*") do
+    n = n + 1
+    if n >= columns then break end
+    out[n] = letter
+  end
+  return table.concat(out) .. "~"
+end
+
 return M

@@ -1,5 +1,6 @@
 -- The metrics of controllers, by the names that controller-runtime gave them.
 local core = require("kube._core").metric
+local window = require "kube._controller_window"
 
 local M = {}
 
@@ -37,7 +38,7 @@ Metrics.__index = Metrics
 --- The series of a controller, all at 0.
 function M.new(controller, workers)
   if not families then declare() end
-  local self = setmetatable({ total = {} }, Metrics)
+  local self = setmetatable({ total = {}, window = window.new() }, Metrics)
   for name, of in pairs(families) do
     if name ~= "total" then self[name] = of:series { controller } end
   end
@@ -56,6 +57,7 @@ function Metrics:ended(run)
   if not result then return end
   self.total[result]:add(1)
   self.time:observe(run.duration)
+  self.window:add(run.time + run.duration, run.duration, result == "error")
   if result == "error" then self.errors:add(1) end
   if run.result == "timeout" then self.timeouts:add(1) end
   if run.result == "terminal" or run.result == "gave_up" then self.terminal:add(1) end

@@ -58,4 +58,11 @@ function History:of(key)
   return out
 end
 
+--- Calls visit(key, run) with the last run of each key.
+function History:each_last(visit)
+  for _, half in ipairs { self._young, self._old } do
+    for key, runs in pairs(half) do visit(key, runs[runs.last]) end
+  end
+end
+
 return history

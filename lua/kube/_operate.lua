@@ -2,9 +2,15 @@
 -- returns JSON, or nil and a sentence. None awaits.
 local controllers = require "kube._controller"
 local core = require "kube._core"
+local options = require "kube._options"
+local time = require "kube._time"
 
 local codec = core.codec
 local M = {}
+
+local SHOWN = 5  -- slow keys and failing keys
+local SEARCH_MAX = 100000  -- keys that are looked at for one that was meant
+local FAILED = { error = true, terminal = true, timeout = true, gave_up = true }
 
 -- The controllers of this script, by name.
 local function each()
@@ -31,14 +37,149 @@ local function queue_of(controller)
   return { ready = stats.ready, waiting = stats.waiting, processing = stats.processing, failing = stats.failing }
 end
 
+-- What all answers have of a controller.
+local function about(controller)
+  local state, missing = state_of(controller)
+  return { name = controller.name, resource = controller.resource, place = controller.place, state = state,
+    missing = missing, workers = controller.workers, queue = queue_of(controller) }
+end
+
 --- The controllers, for `moonwatch status`.
 ---@return string
 function M.controllers()
   local list = codec.array {}
+  for controller in each() do list[#list + 1] = about(controller) end
+  return codec.encode(list)
+end
+
+-- The controller of this name; or nil and a sentence.
+local function find(name)
+  local found = controllers.by_name[name]
+  if found then return found end
+  if not next(controllers.by_name) then return nil, "the script has no controllers" end
+  return nil, ("there is no controller '%s'%s"):format(name, options.hint(name, controllers.by_name))
+end
+
+-- The object in the cache as it is, without its content; nil when there is none.
+local function cached(controller, key)
+  local reader = controller.cache:reader(controller.resource, key)
+  local object = reader and reader:get(key)
+  if not object then return nil end
+  local metadata = object.metadata
+  return { resource_version = metadata.resourceVersion, generation = metadata.generation, uid = metadata.uid,
+    deleting_since = metadata.deletionTimestamp }
+end
+
+local function told(run)
+  return { time = run.time, reasons = codec.array(codec.copy(run.reasons)), attempt = run.attempt, waited = run.waited,
+    duration = run.duration, reads = run.reads, writes = codec.array(codec.copy(run.writes)), written = run.written,
+    result = run.result, error = run.error, next = run.next }
+end
+
+-- What a controller knows of a key; nil when that is nothing.
+local function known(controller, key)
+  local object, queued = cached(controller, key), controller.queue._handle:look(key)
+  local runs = codec.array {}
+  for i, run in ipairs(controller.history:of(key)) do runs[i] = told(run) end
+  if not object and not queued and not runs[1] then return nil end
+  local state, missing = state_of(controller)
+  if queued then queued.reasons = codec.array(queued.reasons) end
+  return { name = controller.name, resource = controller.resource, place = controller.place, state = state,
+    missing = missing, object = object, queued = queued, runs = runs }
+end
+
+-- " (did you mean 'default/web'?)" for "web", if there is such an object.
+local function meant(key)
+  local name, looked = key:match("[^/]+$"), 0
   for controller in each() do
-    local state, missing = state_of(controller)
-    list[#list + 1] = { name = controller.name, resource = controller.resource, place = controller.place, state = state,
-      missing = missing, workers = controller.workers, queue = queue_of(controller) }
+    for _, informer in ipairs(controller.cache:declare(controller.resource)) do
+      for candidate in informer:lister():keys() do
+        looked = looked + 1
+        if looked > SEARCH_MAX then return "" end
+        if candidate:match("[^/]+$") == name then return (" (did you mean '%s'?)"):format(candidate) end
+      end
+    end
+  end
+  return ""
+end
+
+--- What became of a key, for `moonwatch why`.
+---@param key string
+---@param name? string of a controller; default: all
+---@return string?
+---@return string?
+function M.why(key, name)
+  local only, problem
+  if name then
+    only, problem = find(name)
+    if not only then return nil, problem end
+  end
+  local list = codec.array {}
+  for controller in each() do
+    if not only or controller == only then list[#list + 1] = known(controller, key) end
+  end
+  if list[1] then return codec.encode(list) end
+  if not next(controllers.by_name) then return nil, "the script has no controllers" end
+  return nil, ("%s '%s'%s: it is not cached, not queued, and was not reconciled lately"):format(
+    only and ("controller %s does not know"):format(name) or "no controller knows", key, meant(key))
+end
+
+--- Queues a key, for `moonwatch enqueue`.
+---@param name string of the controller
+---@param key string
+---@return string?
+---@return string?
+function M.enqueue(name, key)
+  local controller, problem = find(name)
+  if not controller then return nil, problem end
+  local ok, err = pcall(controller.queue.add, controller.queue, key, { reason = "enqueue" })
+  if not ok then return nil, tostring(err) end
+  return codec.encode(codec.array { known(controller, key) })
+end
+
+-- The first few of a list.
+local function first(list, less)
+  table.sort(list, less)
+  local out = codec.array {}
+  for i = 1, math.min(SHOWN, #list) do out[i] = list[i] end
+  return out
+end
+
+-- The keys that took longest, and those that fail.
+local function remarkable(controller)
+  local slow, failing = {}, {}
+  controller.history:each_last(function(key, run)
+    slow[#slow + 1] = { key = key, duration = run.duration, time = run.time }
+    if FAILED[run.result] then
+      failing[#failing + 1] = { key = key, attempt = run.attempt, error = run.error, result = run.result,
+        time = run.time, next = run.next }
+    end
+  end)
+  return first(slow, function(a, b) return a.duration > b.duration end),
+    first(failing, function(a, b)
+      if a.attempt ~= b.attempt then return a.attempt > b.attempt end
+      return a.key < b.key
+    end)
+end
+
+local function running(controller)
+  local list = {}
+  for key, seconds in pairs(controller.queue._handle:running()) do
+    list[#list + 1] = { key = key, seconds = seconds }
+  end
+  return first(list, function(a, b) return a.seconds > b.seconds end)
+end
+
+--- What goes on, for `moonwatch top`.
+---@return string
+function M.top()
+  local list, now = codec.array {}, time.now()
+  for controller in each() do
+    local entry = about(controller)
+    entry.rates = controller.metrics.window:rates(now)
+    entry.running = running(controller)
+    entry.slow, entry.failing = remarkable(controller)
+    list[#list + 1] = entry
   end
   return codec.encode(list)
 end

@@ -1,7 +1,9 @@
 -- The commands that operate a running process, tried on real ones.
+local cjson = require "cjson"
 local cleanup = require "spec.support.cleanup"
 local control_rig = require "spec.support.control_rig"
 local run = require "spec.support.run"
+local scrape = require "spec.support.scrape"
 local uv = require "luv"
 
 local READY = [[
@@ -126,6 +128,34 @@ describe("moonwatch status", function()
     assert.matches("revision  " .. script.revision .. ", active for .*2 files", out)
     assert.matches("\n  greeter +v1/configmaps +running +2 ", out)
     assert.matches("\nv1/configmaps +yes ", out)
+  end)
+
+  it("is served beside the metrics, which name the revision", function()
+    local proc = rig:run({ ["main.lua"] = GREETER }, { rig.scripts, "--no-reload", unpack(scrape.args) })
+    local seen = scrape.of(proc)
+    proc:wait_line("^ready", 30)
+    local function served(revision)
+      local status, body
+      for _ = 1, 1000 do
+        status, body = seen:get("/status")
+        if status == 200 and cjson.decode(body).scripts[1].revision == revision then return cjson.decode(body) end
+        uv.sleep(20)
+      end
+      error("not served: " .. body)
+    end
+    local function info()
+      local _, body = seen:get("/metrics")
+      local _, count = body:gsub("\nmoonwatch_bundle_info{", "")
+      return body:match("\n(moonwatch_bundle_info{[^\n]*)"), count
+    end
+    local revision = rig:json("status").scripts[1].revision
+    assert.equal("greeter", served(revision).scripts[1].controllers[1].name)
+    assert.same({ ('moonwatch_bundle_info{script="%s",revision="%s"} 1'):format(rig.scripts, revision), 1 }, { info() })
+    assert.equal(405, (seen:request("POST", "/status")))
+    rig:write("main.lua", "-- changed\n" .. GREETER)
+    local after = rig:json("reload").scripts[1].revision
+    served(after)
+    assert.same({ ('moonwatch_bundle_info{script="%s",revision="%s"} 1'):format(rig.scripts, after), 1 }, { info() })
   end)
 
   it("says when nothing runs, and which there are when several do", function()

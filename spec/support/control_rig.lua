@@ -77,15 +77,22 @@ function Rig:json(...)
   return cjson.decode(out)
 end
 
---- Asks for the status until condition(status) holds; the status.
-function Rig:status_when(condition, ...)
-  local status
-  for _ = 1, 600 do
-    status = self:json("status", ...)
-    if condition(status) then return status end
+--- Repeats a command until condition(what it says with -o json) holds; what it said.
+function Rig:until_json(condition, ...)
+  local arguments = { ... }
+  arguments[#arguments + 1] = "-o"
+  arguments[#arguments + 1] = "json"
+  local out, err, code
+  for _ = 1, 1000 do
+    out, err, code = self:moonwatch(unpack(arguments))
+    local answer = code == 0 and cjson.decode(out)
+    if answer and condition(answer) then return answer end
     uv.sleep(20)
   end
-  error("it did not come true: " .. cjson.encode(status), 2)
+  error(("it did not come true: %s%s"):format(out, err), 2)
 end
+
+--- The same for a status.
+function Rig:status_when(condition, ...) return self:until_json(condition, "status", ...) end
 
 return M
