@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "bind/bind_queue.h"
 #include "bind/objtable.h"
@@ -29,7 +30,8 @@ struct mw_event_source {
   struct mw_change *predicate;
   struct mw_unpacker *second;  // beside the state's own, for two objects at a time
   enum map map;
-  int fn;  // MAP_CALL
+  int fn;      // MAP_CALL
+  int missed;  // MAP_CALL: hears of an object for which it failed
   char kind[NAME_ROOM], group[NAME_ROOM];
   bool controller_only, cluster_scoped;
   int low_priority;
@@ -47,13 +49,14 @@ struct call {
 struct mw_event_source *mw_event_source_new(struct mw_generation *gen) {
   struct mw_event_source *s = mw_xcalloc(1, sizeof *s);
   s->gen = gen;
-  s->fn = MW_LUAREF_NONE;
+  s->fn = s->missed = MW_LUAREF_NONE;
   s->second = mw_unpacker_new();
   return s;
 }
 
 void mw_event_source_detach(struct mw_event_source *s, struct lua_State *L) {
   mw_luaref_drop(L, &s->fn);
+  mw_luaref_drop(L, &s->missed);
   mw_change_free(s->predicate);  // its functions with it
   s->predicate = NULL;
   if (s->queue != NULL) mw_workqueue_unref(s->queue);
@@ -166,6 +169,9 @@ static void read_map(struct mw_event_source *s, lua_State *L, int idx) {
   if (lua_isfunction(L, -1)) {
     s->map = MAP_CALL;
     s->fn = mw_luaref_take(L);
+    lua_getfield(L, idx, "missed");
+    luaL_checktype(L, -1, LUA_TFUNCTION);
+    s->missed = mw_luaref_take(L);
     return;
   }
   s->map = strcmp(luaL_checkstring(L, -1), "owner") == 0 ? MAP_OWNER : MAP_SELF;
@@ -269,11 +275,22 @@ static int add_returned(struct delivery *d, lua_State *L) {
   return rc;
 }
 
+static void tell_missed(const struct delivery *d, lua_State *L, struct mw_object *o) {
+  struct mw_err err;
+  mw_luaref_push(L, d->source->missed);
+  mw_objtable_push(L, o);
+  if (mw_script_call(L, 1, 0, &err) < 0)
+    mw_log(MW_LOG_ERROR, "an event is lost", MW_STR("error", err.message));
+}
+
 static int add_mapped(struct delivery *d, lua_State *L, struct mw_object *o) {
   mw_luaref_push(L, d->source->fn);
   mw_objtable_push(L, o);
   int rc = mw_script_call_as(L, "a map function", 1, 1, d->err);
-  if (rc < 0) return rc;
+  if (rc < 0) {
+    tell_missed(d, L, o);
+    return rc;
+  }
   rc = add_returned(d, L);
   lua_pop(L, 1);
   return rc;
@@ -313,8 +330,12 @@ static int add_event(struct mw_event_source *s, struct lua_State *L,
       .how = {.priority = low ? s->low_priority : 0, .reasons = s->reasons[reason]},
       .err = err};
   int rc = add_keys(&d, L, n->object);
-  if (rc < 0 || n->type != MW_NOTIFY_UPDATE || s->map == MAP_SELF) return rc;
-  return reason == ON_RESYNC ? 0 : add_keys(&d, L, n->old);
+  if (n->type != MW_NOTIFY_UPDATE || s->map == MAP_SELF || reason == ON_RESYNC) return rc;
+  // What the new state could not tell, the old one may.
+  struct mw_err second;
+  if (rc < 0) d.err = &second;
+  int old = add_keys(&d, L, n->old);
+  return rc < 0 ? rc : old;
 }
 
 int mw_event_source_deliver(struct mw_event_source *s, struct lua_State *L,

@@ -4,6 +4,7 @@
 //
 //   { queue =, resource = "v1/pods",
 //     map = "self" | "owner" | function(object) -> key, keys or nil,
+//     missed = function(object),   with a map that is a function: it raised for this object
 //     kind =, group =, owner = "controller" | "any", cluster_scoped =,    map = "owner": whose key
 //     predicate = { "all" | "any" | "negate", ... } | { "generation" | "labels" | "annotations" |
 //     "version" }

@@ -12,6 +12,7 @@ local events = require "kube._events"
 local handler = require "kube._handler"
 local history = require "kube._history"
 local leader = require "kube._leader"
+local maps = require "kube._map"
 local options = require "kube._options"
 local metrics = require "kube._controller_metrics"
 local predicate = require "kube._predicate"
@@ -65,7 +66,7 @@ M.by_name = by_name  -- for kube._operate
 
 ---@class kube.WatchedResource
 ---@field resource string
----@field map fun(object: table): string|string[]|nil the keys that an object concerns
+---@field map fun(object: table): string|string[]|nil the keys that an object concerns; tried again when it raises
 ---@field predicate? kube.EventPredicate|kube.Predicate|function
 
 local KNOWN = { name = "string", resource = "string", reconcile = "function", owns = "table", watches = "table",
@@ -191,7 +192,8 @@ local function attach(state, source)
   local again = core.task.replaces()
   for _, informer in ipairs(state.cache:declare(source.resource)) do
     state.registrations[#state.registrations + 1] = handler.add_source(informer, {
-      queue = state.queue._handle, resource = source.resource, map = source.map, predicate = source.predicate,
+      queue = state.queue._handle, resource = source.resource, predicate = source.predicate,
+      map = source.map, missed = type(source.map) == "function" and maps.missed(state, source) or nil,
       kind = state.kind, group = state.group, owner = source.owner, cluster_scoped = state.cluster_scoped,
       low_priority = LOW_PRIORITY, spread = again and math.min(SPREAD, informer:stats().objects / SPREAD_RATE) or 0,
     }, { name = state.name .. " " .. source.resource, resync = source.map == "self" and state.resync or 0,

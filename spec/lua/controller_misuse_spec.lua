@@ -160,6 +160,81 @@ describe("what a map function returns", function()
   end)
 end)
 
+describe("a map function that raises", function()
+  it("is called again with the object, and the event is not lost", function()
+    local _, err = play([[
+      local calls = {}
+      kube.controller {
+        name = "mapping", resource = "v1/configmaps", namespaces = PLAY, predicate = function() return false end,
+        watches = { { resource = "v1/secrets", map = function(object)
+          local name = object.metadata.name
+          calls[name] = (calls[name] or 0) + 1
+          if calls[name] <= 3 then error("not yet " .. name) end
+          return { "play/of-" .. name, "play/too" }
+        end } },
+        reconcile = function(ctx) note(ctx.key, unpack(ctx.reasons)) end,
+      }
+    ]], [[
+      kube.client:create { apiVersion = "v1", kind = "Secret", metadata = { name = "a", namespace = "play" } }
+      logged("play/of-a retry v1/secrets", "play/too retry v1/secrets")
+      same(4, calls.a)
+    ]])
+    has(err, "not yet a")
+    has(err, '"a map function failed again"')
+    has(err, '"attempt":3')
+  end)
+
+  it("is asked for each state of the object: what it was, and what it became since", function()
+    play([[
+      local broken, asked = true, {}
+      kube.controller {
+        name = "mapping", resource = "v1/configmaps", namespaces = PLAY, predicate = function() return false end,
+        retry = { base = 0.01, max = 0.01 },
+        watches = { { resource = "v1/secrets", map = function(object)
+          local owner = object.metadata.labels.of
+          asked[owner] = true
+          if broken and owner ~= "first" then error("no " .. owner) end
+          return "play/" .. owner
+        end } },
+        reconcile = function(ctx) note(ctx.key, unpack(ctx.reasons)) end,
+      }
+      local function label(of)
+        kube.client:patch("v1/secrets", "play/s", { metadata = { labels = { of = of } } })
+        eventually(function() return asked[of] end)
+      end
+    ]], [[
+      kube.client:create { apiVersion = "v1", kind = "Secret",
+        metadata = { name = "s", namespace = "play", labels = { of = "first" } } }
+      eventually(function() return #log == 1 end)
+      label("second")
+      eventually(function() return #log == 2 end)
+      same("play/first update v1/secrets", log[2])
+      label("third")
+      broken = false
+      eventually(function() return #log == 4 end)
+      table.sort(log, function(a, b) return a < b end)
+      same({ "play/second retry v1/secrets", "play/third retry v1/secrets" }, { log[3], log[4] })
+    ]])
+  end)
+
+  it("is given up after as many attempts as a run has", function()
+    local _, err = play([[
+      local calls = 0
+      kube.controller {
+        name = "mapping", resource = "v1/configmaps", namespaces = PLAY, retry = { attempts = 3 },
+        watches = { { resource = "v1/secrets", map = function() calls = calls + 1 error("never") end } },
+        reconcile = function(ctx) note(ctx.key) end,
+      }
+    ]], [[
+      kube.client:create { apiVersion = "v1", kind = "Secret", metadata = { name = "a", namespace = "play" } }
+      eventually(function() return calls == 3 end)
+      kube.client:create { apiVersion = "v1", kind = "Secret", metadata = { name = "b", namespace = "play" } }
+      eventually(function() return calls == 6 end)
+    ]])
+    has(err, "a map function failed again: gave up")
+  end)
+end)
+
 describe("the context of a run", function()
   it("ends with it: what goes on needs a client of its own", function()
     play([[
