@@ -118,6 +118,7 @@ static const char usage_check[] =
     "\n"
     "  -n, --namespace NAME  as for run: where informers are that name none; default: everywhere\n"
     "  -o, --output FORMAT   text (default) or json\n"
+    "  --memory-limit SIZE   as for run: of a script's Lua state; default: 64Mi\n"
     "\n"
     "Exit status: 0 all scripts load, 1 one does not, 2 wrong arguments.\n";
 
@@ -131,6 +132,7 @@ static const char usage_rbac[] =
     "  --name NAME           of the roles; default: that of the first script\n"
     "  -n, --namespace NAME  as for run: where informers are that name none; default: everywhere\n"
     "  -o, --output FORMAT   yaml (default) or json\n"
+    "  --memory-limit SIZE   as for run: of a script's Lua state; default: 64Mi\n"
     "\n"
     "Exit status: 0 all scripts load, 1 one does not, 2 wrong arguments.\n";
 
@@ -385,7 +387,7 @@ static const struct known {
     {"--http1", RUN, FLAG, FIELD(host.http1_only), NULL},
     {"--jit", RUN, FLAG, FIELD(host.jit), NULL},
     {"--stuck-timeout", RUN, CALL, 0, set_stuck},
-    {"--memory-limit", RUN | TEST, CALL, 0, set_memory_limit},
+    {"--memory-limit", RUN | TEST | LOOK, CALL, 0, set_memory_limit},
     {"--apply", RUN | SANDBOX, CALL, 0, add_apply},
     {"--log-level", RUN | SANDBOX | TEST, CALL, 0, set_level},
     {"--log-format", RUN | SANDBOX | TEST, CALL, 0, set_format},

@@ -60,9 +60,14 @@ static int check_script(lua_State *L) {
 // load(): true, or nil and why it does not load.
 static int script_load(lua_State *L) {
   struct mw_err err;
-  if (mw_side_load(check(L), &err) < 0) return fail(L, &err);
-  lua_pushboolean(L, 1);
-  return 1;
+  struct mw_side *side = check(L);
+  if (mw_side_load(side, &err) == 0) {
+    lua_pushboolean(L, 1);
+    return 1;
+  }
+  lua_pushnil(L);
+  lua_pushstring(L, mw_generation_report(mw_side_generation(side)));
+  return 2;
 }
 
 // declared(): what it declared, as JSON; nil when it has not even asked for kube.

@@ -123,6 +123,27 @@ static int task_is_loading(lua_State *L) {
   return 1;
 }
 
+// complain(text): what is declared is wrong.
+static int task_complain(lua_State *L) {
+  mw_generation_complain(mw_generation_of(L), luaL_checkstring(L, 1));
+  return 0;
+}
+
+// is_caught(): whether an error that is raised here would not end the task: a pcall is in between,
+// or a coroutine. Upvalues: pcall, xpcall.
+static int task_is_caught(lua_State *L) {
+  lua_Debug ar;
+  bool caught = !mw_sched_owns_stack(L);
+  luaL_checkstack(L, 2, "looking for pcall");
+  for (int level = 1; !caught && lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "f", &ar);
+    caught = lua_rawequal(L, -1, lua_upvalueindex(1)) || lua_rawequal(L, -1, lua_upvalueindex(2));
+    lua_pop(L, 1);
+  }
+  lua_pushboolean(L, caught);
+  return 1;
+}
+
 // Whether this script takes the place of another revision of it.
 static int task_replaces(lua_State *L) {
   lua_pushboolean(L, mw_generation_replaces(mw_generation_of(L)));
@@ -223,25 +244,21 @@ static int task_now(lua_State *L) {
 }
 
 void mw_bind_task(struct lua_State *L) {
-  static const luaL_Reg functions[] = {{"sleep", task_sleep},
-                                       {"signal", task_signal},
-                                       {"park", task_park},
-                                       {"defer", task_defer},
-                                       {"is_loading", task_is_loading},
-                                       {"replaces", task_replaces},
-                                       {"is_idle", task_is_idle},
-                                       {"shutdown", task_shutdown},
-                                       {"fail", task_fail},
-                                       {"on_stop", task_on_stop},
-                                       {"on_end", task_on_end},
-                                       {"now", task_now},
-                                       {"every", task_every},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"sleep", task_sleep},       {"signal", task_signal},         {"park", task_park},
+      {"defer", task_defer},       {"is_loading", task_is_loading}, {"complain", task_complain},
+      {"replaces", task_replaces}, {"is_idle", task_is_idle},       {"shutdown", task_shutdown},
+      {"fail", task_fail},         {"on_stop", task_on_stop},       {"on_end", task_on_end},
+      {"now", task_now},           {"every", task_every},           {NULL, NULL}};
   static const luaL_Reg signal_methods[] = {
       {"fire", signal_fire}, {"wait", signal_wait}, {NULL, NULL}};
   mw_bind_new_type(L, SIGNAL_TYPE, signal_methods, signal_gc);
   lua_newtable(L);
   luaL_register(L, NULL, functions);
+  lua_getglobal(L, "pcall");
+  lua_getglobal(L, "xpcall");
+  lua_pushcclosure(L, task_is_caught, 2);
+  lua_setfield(L, -2, "is_caught");
   mw_bind_task_handles(L);
   *push_signal(L) = mw_signal_ref(mw_generation_signal(mw_generation_of(L)));
   lua_pushcclosure(L, task_changed, 1);

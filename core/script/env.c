@@ -8,6 +8,7 @@
 
 #include "script/bundle.h"
 #include "script/embedded.h"
+#include "script/host.h"
 #include "script/sched.h"
 
 void mw_env_open(struct lua_State *L) {
@@ -89,7 +90,7 @@ void mw_env_restrict(struct lua_State *L, const struct mw_bundle *bundle) {
                                        {"leave_handler", leave_handler},
                                        {NULL, NULL}};
   if (mw_env_load(L, "kube._env") != 0) lua_error(L);
-  lua_createtable(L, 0, 7);  // [chunk, host]
+  lua_createtable(L, 0, 9);  // [chunk, host]
   for (const luaL_Reg *f = functions; f->name != NULL; f++) {
     lua_pushcfunction(L, f->func);
     lua_setfield(L, -2, f->name);
@@ -101,5 +102,8 @@ void mw_env_restrict(struct lua_State *L, const struct mw_bundle *bundle) {
   lua_setfield(L, -2, "find");
   lua_pushstring(L, mw_bundle_origin(bundle));
   lua_setfield(L, -2, "origin");
+  // What the command itself prints is the answer to somebody: scripts print elsewhere.
+  lua_pushboolean(L, mw_host_config(mw_generation_host(mw_generation_of(L)))->offline);
+  lua_setfield(L, -2, "answers");
   lua_call(L, 1, 0);
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/log.h"
 #include "cache/informer.h"
 #include "script/bundle.h"
@@ -27,7 +28,7 @@
 #include "script/signal.h"
 #include "script/watchdog.h"
 
-enum { NAMES_ROOM = 1024 };
+enum { REPORT_MAX = 64 * 1024, PARAGRAPH_MAX = 16 * 1024, NAMES_ROOM = 1024 };
 
 struct deferred {
   mw_loop_cb cb;  // NULL: the function `ref`
@@ -52,9 +53,10 @@ struct mw_generation {
   struct mw_informer **wanted;  // +1 each
   size_t wanted_count, wanted_cap;
   bool loading;
-  long failed;                // tasks whose failure nobody looked at
-  struct mw_task *parked;     // the main task, waiting for commit
-  struct mw_err *load_error;  // while loading: where the main task's failure goes
+  long failed;             // tasks whose failure nobody looked at
+  struct mw_task *parked;  // the main task, waiting for commit
+  bool running_entry;      // mw_generation_load is on the C stack
+  struct mw_buf report;    // why it does not load: a paragraph for each reason
   struct deferred *deferred;
   size_t deferred_count, deferred_cap;
   struct functions on_stop, on_end;
@@ -127,6 +129,7 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   g->config = *config;
   if (config->bundle != NULL) mw_bundle_ref(config->bundle);
   g->loading = true;
+  mw_buf_init(&g->report, REPORT_MAX);
   list_init(&g->owned);
   list_init(&g->closing);
   g->L = mw_heap_open(config->module == NULL ? config->memory_limit : 0);
@@ -163,8 +166,8 @@ static void main_ended(void *ctx, struct lua_State *L, const struct mw_task_fail
   (void)L;
   struct mw_generation *g = ctx;
   if (failure == NULL || failure->cancelled) return;
-  if (g->load_error != NULL) {
-    mw_err_set(g->load_error, MW_ESCRIPT, "%s", failure->report);
+  if (g->running_entry) {
+    mw_generation_complain(g, failure->report);
   } else {
     mw_generation_fail(g, failure->report);
   }
@@ -175,19 +178,28 @@ static int load_entry(struct mw_generation *g) {
   return mw_env_load_file(g->L, mw_bundle_entry(g->config.bundle));
 }
 
+void mw_generation_complain(struct mw_generation *g, const char *text) {
+  const char *between = g->report.n > 0 ? "\n\n" : "";
+  // The first always fits; when there is no room for another, there is enough to begin with.
+  if (mw_buf_printf(&g->report, "%s%.*s", between, PARAGRAPH_MAX, text) < 0) return;
+}
+
+const char *mw_generation_report(const struct mw_generation *g) {
+  return g->report.n > 0 ? g->report.p : "";
+}
+
 int mw_generation_load(struct mw_generation *g, struct mw_err *err) {
-  struct mw_err failure = {.code = 0};
   if (load_entry(g) != 0) {
-    mw_err_set(&failure, MW_ESCRIPT, "%s", lua_tostring(g->L, -1));
+    mw_generation_complain(g, lua_tostring(g->L, -1));
     lua_pop(g->L, 1);
   } else {
-    g->load_error = &failure;
+    g->running_entry = true;
     mw_task_start(g->sched, g->L, 0,
                   &(struct mw_task_options){.name = "main", .end = main_ended, .ctx = g});
-    g->load_error = NULL;
+    g->running_entry = false;
   }
-  if (failure.code == 0) return 0;
-  return mw_err_set(err, failure.code, "%s", failure.message);
+  if (g->report.n == 0) return 0;
+  return mw_err_set(err, MW_ESCRIPT, "%s", g->report.p);
 }
 
 int mw_generation_park(struct mw_generation *g, struct lua_State *L, const char *what) {
@@ -531,6 +543,7 @@ void mw_generation_free(struct mw_generation *g) {
   mw_watchdog_free(g->watchdog);
   mw_heap_close(g->L);
   mw_signal_unref(g->changed);
+  mw_buf_deinit(&g->report);
   mw_free(g->deferred);
   drop_wanted(g);
   if (g->config.bundle != NULL) mw_bundle_unref(g->config.bundle);

@@ -46,6 +46,11 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
 // Compiles and runs the entry file up to its first await or its end. The error names file
 // and line.
 int mw_generation_load(struct mw_generation *g, struct mw_err *err);
+// While loading: something that is declared is wrong. The load goes on, for what else there may be
+// to say, and fails at its end.
+void mw_generation_complain(struct mw_generation *g, const char *text);
+// All that a load failed with, one paragraph for each reason; "" when it did not.
+const char *mw_generation_report(const struct mw_generation *g);
 void mw_generation_commit(struct mw_generation *g);
 bool mw_generation_is_loading(const struct mw_generation *g);
 // Runs cb(ctx) now, or at commit while loading. After a load that failed it is called when the

@@ -266,8 +266,9 @@ static int load_one(struct mw_host *h, const char *path) {
   struct mw_program *p = mw_program_new(h, &config);
   h->programs[h->program_count++] = p;
   if (mw_program_load(p, &err) == 0) return 0;
-  fprintf(stderr, "moonwatch: %s\n", err.message);
-  return failure_code(h, err.message);
+  const char *report = mw_program_report(p)[0] != '\0' ? mw_program_report(p) : err.message;
+  fprintf(stderr, "moonwatch: %s\n", report);
+  return failure_code(h, report);
 }
 
 static int load(struct mw_host *h) {

@@ -288,7 +288,7 @@ static void stage(struct mw_program *p, struct mw_bundle *b) {
   } else if ((p->staging = run_new(p, b, &err)) == NULL) {
     tell_failure(p, b, err.message);
   } else if (mw_generation_load(p->staging->generation, &err) < 0) {
-    fail_staging(p, err.message);
+    fail_staging(p, mw_generation_report(p->staging->generation));
   } else {
     mw_generation_each_wanted(p->staging->generation, start_wanted, p);
     p->warm_up = mw_timer_start(mw_host_loop(p->host), warm_up_seconds, on_warm_up_over, p);
@@ -347,6 +347,10 @@ int mw_program_load(struct mw_program *p, struct mw_err *err) {
   if (b != NULL) mw_bundle_unref(b);
   if (p->active == NULL) return err->code;
   return mw_generation_load(p->active->generation, err);
+}
+
+const char *mw_program_report(const struct mw_program *p) {
+  return p->active != NULL ? mw_generation_report(p->active->generation) : "";
 }
 
 void mw_program_commit(struct mw_program *p) {

@@ -44,6 +44,8 @@ struct mw_program_config {
 struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_config *config);
 // Reads, checks and loads the first revision. The error names file and line.
 int mw_program_load(struct mw_program *p, struct mw_err *err);
+// After a load that failed: all reasons; "" when not even a state could be made for it.
+const char *mw_program_report(const struct mw_program *p);
 void mw_program_commit(struct mw_program *p);  // of the first revision
 
 // Another revision, +0. Tries to make it the active one.

@@ -27,15 +27,14 @@ local function callers(stack, place)
   local places = codec.array {}
   for path, line in stack:gmatch("\n\t([^\n]-):(%d+): in ") do
     local where = path .. ":" .. line
-    if not path:find("^lua/kube/") and where ~= place and #places < FRAMES_MAX then table.insert(places, where) end
+    local shown = where == place or where == places[#places]
+    if not path:find("^lua/kube/") and not shown and #places < FRAMES_MAX then table.insert(places, where) end
   end
   return #places > 0 and places or nil
 end
 
---- The message of a failed load, with the place in the script that it names.
----@param report string with a traceback, perhaps
----@return { message: string, file?: string, line?: integer, excerpt?: string[], called_from?: string[] }
-function M.read(report)
+-- What a load failed with, and the place in the script that it names.
+local function read_failure(report)
   local message, stack = report:match("^(.-)(\nstack traceback:.*)$")
   message = message or report:gsub("\nin task main$", "")
   local path, line = message:match("^([^\n]-):(%d+): ")
@@ -53,13 +52,27 @@ local function read_paragraph(text)
   return { message = message, file = path, line = tonumber(line), excerpt = #excerpt > 0 and excerpt or nil }
 end
 
---- All that the report about files that cannot be compiled, or be read, has to say.
----@param report string
----@return table[]
-function M.read_all(report)
+local function each_paragraph(report, read)
   local all = codec.array {}
-  for text in (report .. "\n\n"):gmatch("(.-)\n\n+") do table.insert(all, read_paragraph(text)) end
+  for text in (report .. "\n\n"):gmatch("(.-)\n\n+") do table.insert(all, read(text)) end
   return all
 end
+
+---@class kube.CheckProblem
+---@field message string
+---@field file? string
+---@field line? integer
+---@field excerpt? string[]
+---@field called_from? string[] places in the script
+
+--- All that a load failed with.
+---@param report string a paragraph for each reason, perhaps with a traceback
+---@return kube.CheckProblem[]
+function M.of_load(report) return each_paragraph(report, read_failure) end
+
+--- All that the report about files that cannot be compiled, or be read, has to say.
+---@param report string
+---@return kube.CheckProblem[]
+function M.of_files(report) return each_paragraph(report, read_paragraph) end
 
 return M

@@ -50,6 +50,24 @@ local function type_fits(value, wanted)
   return false
 end
 
+-- What is wrong with each option, in the order of their names.
+local function all_wrong(what, given, known)
+  local names, sentences = {}, {}
+  for name in pairs(given) do names[#names + 1] = name end
+  table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
+  for _, name in ipairs(names) do
+    local wanted, value = known[name], given[name]
+    if not wanted then
+      sentences[#sentences + 1] = ("%s has no option '%s'%s"):format(what, tostring(name),
+        options.hint(tostring(name), known))
+    elseif not type_fits(value, wanted) then
+      sentences[#sentences + 1] = ("%s: option '%s' must be a %s, not a %s"):format(what, name,
+        (wanted:gsub("|", " or ")), type(value))
+    end
+  end
+  return sentences
+end
+
 --- Checks `given` against `known` (name -> "type" or "type|type") and returns it, {} for nil.
 --- what names the function in messages.
 function options.check(what, given, known)
@@ -58,13 +76,8 @@ function options.check(what, given, known)
     errors.misuse("%s takes a table of options, not a %s", what, type(given))
   end
   for name, value in pairs(given) do
-    local wanted = known[name]
-    if not wanted then
-      errors.misuse("%s has no option '%s'%s", what, tostring(name),
-        options.hint(tostring(name), known))
-    elseif not type_fits(value, wanted) then
-      errors.misuse("%s: option '%s' must be a %s, not a %s", what, name,
-        (wanted:gsub("|", " or ")), type(value))
+    if not known[name] or not type_fits(value, known[name]) then
+      errors.misuse("%s", table.concat(all_wrong(what, given, known), "; "))
     end
   end
   return given

@@ -1,5 +1,6 @@
 -- require "kube": what a script sees of Moonwatch. The low level mirrors client-go in snake_case.
 local core = require "kube._core"
+local declared = require "kube._declared"
 local errors = require "kube._error"
 local factory = require "kube._factory"
 local handler = require "kube._handler"
@@ -200,6 +201,9 @@ for module, names in pairs {
     kube[name] = late(module, there ~= "" and there or name)
   end
 end
+
+-- All that is wrong with what a script declares is told at once.
+for _, name in ipairs { "controller", "every", "leader_election" } do kube[name] = declared.patient(kube[name]) end
 
 -- Libraries: kube.time.now and so on. Of _encoding they are parts.
 for name, names in pairs {

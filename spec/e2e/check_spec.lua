@@ -166,7 +166,7 @@ error("behind the first await")
       local kube = require "kube"
       local client = kube.new_client { kubeconfig = "/nonexistent/other", context = "other" }
       kube.shared_informer_factory { client = client }:core():v1():pods():informer()
-      print(kube.client:server())
+      assert(kube.client)
     ]], "v1/pods")
   end)
 
@@ -177,6 +177,15 @@ error("behind the first await")
     assert.equal(0, code, out)
     has(out, path .. "/a.lua: ok\n  controller pods")
     has(out, path .. "/b.lua: ok\n  controller pods")
+  end)
+
+  it("keeps what scripts print out of its answer", function()
+    local path = script 'print("loading")\nkube.controller { resource = "v1/pods", reconcile = print }'
+    local out, err, code = moonwatch("check", "-o", "json", path)
+    assert.equal(0, code)
+    assert.equal("loading\n", err)
+    assert.is_true(cjson.decode(out)[1].ok)
+    assert.is_nil(moonwatch("rbac", path):find("loading", 1, true))
   end)
 
   it("knows the namespace that the script will run in", function()
@@ -243,8 +252,42 @@ main.lua: does not load
       "main.lua:2: kube.controller has no option 'reconcil' (did you mean 'reconcile'?)\n         1 | \n    >    2 |")
   end)
 
+  it("shows all that is wrong with what it declares", function()
+    assert.equal([[
+main.lua: does not load
+  main.lua:1: kube.controller has no option 'reconcil' (did you mean 'reconcile'?); kube.controller: option 'workers' ]]
+.. [[must be a number, not a string
+    >    1 | kube.controller { resource = "v1/pods", reconcil = print, workers = "2" }
+         2 | kube.every { name = "a", interval = -1, run = print }
+  main.lua:2: every: timer 'a': interval must be a number of seconds above 0, not -1
+         1 | kube.controller { resource = "v1/pods", reconcil = print, workers = "2" }
+    >    2 | kube.every { name = "a", interval = -1, run = print }
+         3 | kube.leader_election { nam = "x" }
+  main.lua:3: leader_election has no option 'nam' (did you mean 'name'?)
+         2 | kube.every { name = "a", interval = -1, run = print }
+    >    3 | kube.leader_election { nam = "x" }
+         4 | error("and this")
+  main.lua:4: and this
+         3 | kube.leader_election { nam = "x" }
+    >    4 | error("and this")
+]], refused [[
+kube.controller { resource = "v1/pods", reconcil = print, workers = "2" }
+kube.every { name = "a", interval = -1, run = print }
+kube.leader_election { nam = "x" }
+error("and this")
+]])
+  end)
+
+  it("leaves to the script what it catches itself", function()
+    has(checked [[
+      assert(not pcall(kube.controller, { resource = "v1/pods" }))
+      assert(not coroutine.resume(coroutine.create(function() kube.controller { resource = "v1/pods" } end)))
+      kube.controller { resource = "v1/pods", reconcile = print }
+    ]], "controller pods")
+  end)
+
   it("shows the line of a loop that does not end", function()
-    has(refused "local n = 0\nwhile true do\n  n = n + 1\nend\n", "main.lua:")
+    has(refused "local n = 0\nwhile true do\n  n = n + 1\nend\n", "loading took longer than")
   end)
 
   it("shows an attempt to act while it loads", function()

@@ -330,3 +330,16 @@ describe("a cached object that a reconcile changes", function()
     assert.are.equal(1, select(2, err:gsub("a cached object was changed", "")), err)
   end)
 end)
+
+describe("a script that declares several things wrongly", function()
+  it("is told all of them at once, and runs nothing", function()
+    local err = rig.refused [[
+      kube.controller { resource = "v1/pods", reconcil = print }
+      kube.every { name = "tick", interval = 0.01, immediate = true, run = function() print("ran") end }
+      kube.every { name = "tock", intervall = 1, run = print }
+    ]]
+    has(err, "kube.controller has no option 'reconcil' (did you mean 'reconcile'?)")
+    has(err, "every has no option 'intervall' (did you mean 'interval'?)")
+    assert.is_nil(err:find("ran", 1, true), err)
+  end)
+end)
