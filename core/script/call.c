@@ -47,7 +47,7 @@ int mw_script_call_as(struct lua_State *L, const char *as, int nargs, int nresul
   mw_sched_set_nesting(L, inside);
   lua_pushcfunction(L, explain);
   lua_insert(L, base);
-  mw_watchdog_enter(w, (struct mw_entry){L, as != NULL ? as : "callback", NULL});
+  mw_watchdog_enter(w, (struct mw_entry){L, as, NULL});
   lua_State *enforced = mw_heap_enforce(mw_heap_of(L), L);
   int rc = lua_pcall(L, nargs, nresults, base);
   mw_heap_enforce(mw_heap_of(L), enforced);

@@ -10,6 +10,7 @@
 #include "script/embedded.h"
 #include "script/host.h"
 #include "script/sched.h"
+#include "script/watchdog.h"
 
 void mw_env_open(struct lua_State *L) {
   luaL_openlibs(L);
@@ -37,20 +38,27 @@ static int owns_stack(lua_State *L) {
   return 1;
 }
 
-// enter_handler(): until leave_handler(what it returned) nothing can await.
-static int enter_handler(lua_State *L) {
-  struct mw_nesting n = mw_sched_nesting(L);
-  lua_pushlightuserdata(L, (void *)n.place);
-  n.place = "an xpcall message handler";
-  mw_sched_set_nesting(L, n);
+// The message handler of xpcall; the script's is its upvalue. An error within that would call it
+// again, until the stack is full, and nothing can await in it. It is in C because the watchdog's
+// error comes at every instruction of Lua, so that one in Lua would fail before it could look.
+static int handle(lua_State *L) {
+  struct mw_watchdog *w = mw_watchdog_of(L);
+  if (w != NULL && mw_watchdog_has_fired(w)) return 1;
+  struct mw_nesting before = mw_sched_nesting(L), inside = before;
+  inside.place = "an xpcall message handler";
+  lua_settop(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  mw_sched_set_nesting(L, inside);
+  lua_pcall(L, 1, 1, 0);  // its error is as good a result
+  mw_sched_set_nesting(L, before);
   return 1;
 }
 
-static int leave_handler(lua_State *L) {
-  struct mw_nesting n = mw_sched_nesting(L);
-  n.place = lua_touserdata(L, 1);
-  mw_sched_set_nesting(L, n);
-  return 0;
+static int guard_handler(lua_State *L) {
+  lua_settop(L, 1);
+  lua_pushcclosure(L, handle, 1);
+  return 1;
 }
 
 static const struct mw_embedded *find(const char *module) {
@@ -86,8 +94,7 @@ void mw_env_restrict(struct lua_State *L, const struct mw_bundle *bundle) {
   static const luaL_Reg functions[] = {{"nest", nest},
                                        {"unnest", unnest},
                                        {"owns_stack", owns_stack},
-                                       {"enter_handler", enter_handler},
-                                       {"leave_handler", leave_handler},
+                                       {"guard_handler", guard_handler},
                                        {NULL, NULL}};
   if (mw_env_load(L, "kube._env") != 0) lua_error(L);
   lua_createtable(L, 0, 9);  // [chunk, host]

@@ -39,6 +39,7 @@ struct mw_heap {
   size_t live;         // at the end of the last cycle
   lua_State *running;  // the limit holds; NULL: it does not
   bool raised, crowded;
+  bool noticed;           // the end of the cycle, in collect
   uint64_t collected_at;  // when a full collection last did not help; 0: it did
   size_t asked, had;      // of the last refusal
   char place[PLACE_ROOM];
@@ -75,6 +76,14 @@ static void refuse(struct mw_heap *h, size_t size) {
   }
 }
 
+// Beyond the limit there is still a little room each time: to unwind in, and for others while what
+// failed is not let go yet, because its deferred functions run.
+static void set_trigger(struct mw_heap *h) {
+  h->trigger = h->used <= roomy(h)
+                   ? h->limit
+                   : most(h->used, most(h->limit, least(h->used + part(h, 32), h->hard)));
+}
+
 // More than the trigger is wanted: true when it may be had.
 static bool may_grow(struct mw_heap *h, size_t used, size_t size) {
   if (h->running == NULL) return true;
@@ -102,25 +111,27 @@ static void set_pace(struct mw_heap *h, lua_State *L) {
   lua_gc(L, LUA_GCSETPAUSE, (int)pause);
 }
 
-static void push_sentinel(lua_State *L);
+static void watch_cycles(lua_State *L);
 
 // __gc of the sentinel, at the end of a cycle. The next one notices the next.
 static int on_cycle(lua_State *L) {
   struct mw_heap *h = mw_heap_of(L);
   if (h == NULL) return 0;  // the state closes
   lua_State *before = mw_heap_enforce(h, NULL);
+  h->noticed = true;
   h->live = h->used;
   set_pace(h, L);
-  push_sentinel(L);
+  watch_cycles(L);
   mw_heap_enforce(h, before);
   return 0;
 }
 
-static void push_sentinel(lua_State *L) {
+static void watch_cycles(lua_State *L) {
   lua_newuserdata(L, 0);
   lua_pushlightuserdata(L, &sentinel_key);
   lua_rawget(L, LUA_REGISTRYINDEX);
   lua_setmetatable(L, -2);
+  lua_pop(L, 1);
 }
 
 static void set_up_collector(lua_State *L) {
@@ -130,8 +141,7 @@ static void set_up_collector(lua_State *L) {
   lua_pushcfunction(L, on_cycle);
   lua_setfield(L, -2, "__gc");
   lua_rawset(L, LUA_REGISTRYINDEX);
-  push_sentinel(L);
-  lua_pop(L, 1);
+  watch_cycles(L);
 }
 
 static int on_panic(lua_State *L) {
@@ -183,12 +193,14 @@ void mw_heap_on_full(struct mw_heap *h, void (*interrupt)(void *ctx), void *ctx)
 
 static void collect(struct mw_heap *h, lua_State *L) {
   lua_State *before = mw_heap_enforce(h, NULL);
+  h->noticed = false;
   lua_gc(L, LUA_GCCOLLECT, 0);
+  if (!h->noticed) watch_cycles(L);  // it was due while the stack was full, and is lost
   mw_heap_enforce(h, before);
   h->live = h->used;
   bool helped = h->used <= roomy(h);
   h->collected_at = helped ? 0 : mw_clock_now();
-  h->trigger = h->limit;
+  set_trigger(h);
   // Half of what is free now may be filled with garbage before the next one between slices.
   size_t at = h->used < h->limit ? h->used + (h->limit - h->used) / 2 : h->limit;
   h->rest_at = most(at, h->limit - part(h, 10));
@@ -213,11 +225,11 @@ static const char *readable(size_t n, char out[SIZE_ROOM]) {
 
 void mw_heap_check(struct mw_heap *h, struct lua_State *L) {
   if (h->limit == 0 || h->running == NULL) return;
-  h->trigger = h->limit;
+  set_trigger(h);
   if (h->used <= h->limit) return;
   if (is_worth_it(h)) collect(h, L);
   if (h->used <= roomy(h)) return;
-  h->trigger = most(h->used, least(h->used + part(h, 32), h->hard));  // some room to unwind in
+  set_trigger(h);
   h->hits++;
   h->raised = true;
   lua_State *before = mw_heap_enforce(h, NULL);
@@ -266,8 +278,12 @@ void mw_heap_rest(struct mw_heap *h) {
   if (h == NULL || h->limit == 0) return;
   if (h->raised || (h->used >= h->rest_at && is_worth_it(h))) collect(h, h->L);
   h->raised = false;
-  h->trigger = h->limit;
+  set_trigger(h);
   if (h->live > h->limit / 2 || h->crowded) warn(h);
+}
+
+void mw_heap_loosen(struct mw_heap *h) {
+  if (h != NULL) h->collected_at = 0;
 }
 
 size_t mw_heap_used(const struct mw_heap *h) { return h->used; }

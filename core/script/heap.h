@@ -40,6 +40,9 @@ struct lua_State *mw_heap_enforce(struct mw_heap *h, struct lua_State *running);
 // Between two slices, when what a failed one held is let go: collects when there is little room.
 void mw_heap_rest(struct mw_heap *h);
 
+// What a task that failed held is let go: it may be worth collecting again. NULL is fine.
+void mw_heap_loosen(struct mw_heap *h);
+
 // Writes why an allocation was refused, as a sentence, when text is Lua's message of that, and
 // returns it; else returns text.
 const char *mw_heap_explain(const struct mw_heap *h, const char *text, char out[MW_HEAP_SENTENCE]);

@@ -83,6 +83,7 @@ static void thread_put(struct mw_sched *s, struct mw_thread *t, bool usable) {
     s->pool[s->pooled++] = *t;
   } else {
     mw_luaref_drop(s->L, &t->ref);
+    mw_heap_loosen(s->heap);
   }
 }
 

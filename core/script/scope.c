@@ -17,6 +17,7 @@
 #include "script/call.h"
 #include "script/ref.h"
 #include "script/task_internal.h"
+#include "script/watchdog.h"
 
 enum { REPORT_ROOM = 8 * 1024 };
 
@@ -272,10 +273,14 @@ static void run_deferred(struct mw_task *t) {
   double left = t->deferred_until > now ? (double)(t->deferred_until - now) / 1e9 : 1e-9;
   mw_luaref_push(L, d->fn);
   mw_luaref_drop(L, &d->fn);
-  mw_task_start_in(
-      t, d->place, L, 0,
-      &(struct mw_task_options){
-          .name = "deferred", .shielded = true, .timeout = left, .end = on_deferred_end});
+  // Not within a slice that the watchdog stops at every instruction.
+  struct mw_watchdog *w = t->sched->watchdog;
+  mw_task_start_in(t, d->place, L, 0,
+                   &(struct mw_task_options){.name = "deferred",
+                                             .shielded = true,
+                                             .queued = w != NULL && mw_watchdog_has_fired(w),
+                                             .timeout = left,
+                                             .end = on_deferred_end});
   mw_free(d);
 }
 

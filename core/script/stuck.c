@@ -57,7 +57,7 @@ static void on_question(int number) {
   (void)number;
   int depth = *stuck->depth < stuck->room ? *stuck->depth : stuck->room;
   const struct mw_entry *entry = &stuck->entries[depth > 0 ? depth - 1 : 0];
-  add("in task %s", entry->what);
+  add("in task %s", entry->what != NULL ? entry->what : stuck->what);
   if (entry->trigger != NULL) add("\ntrigger: %s", entry->trigger);
   add("\nstack traceback:");
   lua_Debug ar;

@@ -11,7 +11,7 @@ struct lua_State;
 // An entry into Lua, for messages. All of it is borrowed.
 struct mw_entry {
   struct lua_State *L;  // the stack it begins on
-  const char *what;     // "reconcile play/a"
+  const char *what;     // "reconcile play/a"; NULL: only what is entered from there has a name
   const char *trigger;  // what made it run; may be NULL
 };
 

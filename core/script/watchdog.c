@@ -92,6 +92,14 @@ static void unhook(struct mw_watchdog *w) {
   w->hooked = false;
 }
 
+// Who runs: the outermost that has a name.
+static const char *who(const struct mw_watchdog *w) {
+  for (int i = 0; i < w->depth && i < ENTRIES_MAX; i++) {
+    if (w->entries[i].what != NULL) return w->entries[i].what;
+  }
+  return w->what;
+}
+
 static void raise_budget(struct mw_watchdog *w, lua_State *L) {
   atomic_store_explicit(&w->fired, true, memory_order_relaxed);
   luaL_where(L, 0);
@@ -102,7 +110,7 @@ static void raise_budget(struct mw_watchdog *w, lua_State *L) {
         "that in a task, or behind the first await (kube.sleep(0) is one)",
         (double)load_ns / 1e9);
   } else {
-    lua_pushfstring(L, "cpu budget exceeded: %s ran for more than %f s without awaiting", w->what,
+    lua_pushfstring(L, "cpu budget exceeded: %s ran for more than %f s without awaiting", who(w),
                     (double)w->kill_ns / 1e9);
   }
   lua_concat(L, 2);
@@ -326,7 +334,7 @@ void mw_watchdog_enter(struct mw_watchdog *w, struct mw_entry entry) {
   w->taken = w->full = false;
   atomic_store_explicit(&w->fired, false, memory_order_relaxed);
   w->began = mw_clock_now();
-  w->what = entry.what;
+  w->what = entry.what != NULL ? entry.what : "callback";
   if (w->asleep) pthread_cond_signal(&w->wake);
   pthread_mutex_unlock(&w->lock);
 }
@@ -354,6 +362,10 @@ void mw_watchdog_leave(struct mw_watchdog *w) {
     if (atomic_load_explicit(&w->fired, memory_order_relaxed)) mw_series_add(w->kills, 1);
   }
   if (slow) report_slow(w, w->what, mw_clock_now(), began);
+}
+
+bool mw_watchdog_has_fired(const struct mw_watchdog *w) {
+  return atomic_load_explicit(&w->fired, memory_order_relaxed);
 }
 
 void mw_watchdog_set_loading(struct mw_watchdog *w, bool loading) {

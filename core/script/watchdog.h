@@ -34,6 +34,8 @@ void mw_watchdog_free(struct mw_watchdog *w);  // NULL is fine; joins the thread
 // Around every entry into Lua; entries nest, the outermost counts. A NULL watchdog is fine.
 void mw_watchdog_enter(struct mw_watchdog *w, struct mw_entry entry);
 void mw_watchdog_leave(struct mw_watchdog *w);
+// Whether it has raised its error in the slice that runs.
+bool mw_watchdog_has_fired(const struct mw_watchdog *w);
 // Whether the script declares things, for which it has less time, or runs. NULL is fine.
 void mw_watchdog_set_loading(struct mw_watchdog *w, bool loading);
 struct mw_watchdog *mw_watchdog_of(struct lua_State *L);

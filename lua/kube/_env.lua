@@ -68,18 +68,12 @@ local relayed = {
   end,
 }
 
--- An error inside of a message handler would call it again, until the stack is full; and nothing can await in it.
-local xpcall, pcall = xpcall, pcall
-local enter_handler, leave_handler = host.enter_handler, host.leave_handler
+-- A message handler may fail, or run for ever.
+local xpcall, guard_handler = xpcall, host.guard_handler
 
 local function guarded_xpcall(f, handler, ...)
   if type(handler) ~= "function" then return xpcall(f, handler, ...) end
-  return xpcall(f, function(err)
-    local before = enter_handler()
-    local _, result = pcall(handler, err)
-    leave_handler(before)
-    return result
-  end, ...)
+  return xpcall(f, guard_handler(handler), ...)
 end
 
 -- Source code comes as text only, from the files of the bundle.

@@ -180,11 +180,17 @@ local function body(controller, ctx, reconcile)
   return reconcile(ctx, object)
 end
 
+-- A __tostring of the script may run for ever: that was caught when the report was made.
+local function in_words(err, report)
+  if type(err) ~= "table" or not report then return core.error_text(err) end
+  return report:match("^(.-)\nstack traceback:\n") or report:match("^(.-)\nin task ") or report
+end
+
 -- The end of a run: what it counts as, and when the key comes back.
 ---@return string result
 ---@return table? again options of queue:add
 ---@return boolean forget the key's failures
-local function outcome(controller, run, info, ok, result)
+local function outcome(controller, run, info, ok, result, report)
   local err
   if ok then
     result, err = checked(result)
@@ -198,7 +204,7 @@ local function outcome(controller, run, info, ok, result)
   else
     err = result
   end
-  run.error = core.error_text(err)
+  run.error = in_words(err, report)
   run.stopped = run.error:find("cpu budget exceeded", 1, true) ~= nil
   run.cause = err
   -- The end of the script; a run that cancelled something of its own and failed with that has failed.
@@ -239,7 +245,7 @@ function M.run(controller, key, info)
       run.attempt, table.concat(info.reasons, ", ")) }, body, controller, ctx, controller.reconcile)
   run.duration = core.task.now() - began
   local again, forget
-  run.result, again, forget = outcome(controller, run, info, ok, result)
+  run.result, again, forget = outcome(controller, run, info, ok, result, report)
   if forget then queue:forget(key) end
   if again then queue:add(key, again) end
   queue:done(key)
