@@ -3,7 +3,7 @@ local names = { "http", "discovery", "create", "update", "patch", "strategic", "
   "watch", "watch_errors", "formats", "fields", "crd", "custom", "pods", "kinds", "namespaces", "gc", "access",
   "limits", "races", "ownership", "directives", "endings", "matrix", "schemas", "rules", "expiry",
   "podrules", "services", "workloads", "jobs", "network", "storage",
-  "policies", "statuses" }
+  "policies", "statuses", "podfields" }
 
 local all = {}
 for i, name in ipairs(names) do all[i] = { group = name, probes = require("spec.probes." .. name .. "_probes") } end

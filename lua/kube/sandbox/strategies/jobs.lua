@@ -5,6 +5,7 @@ local job_rules = require "kube.sandbox.strategies.job_rules"
 local job_status = require "kube.sandbox.strategies.job_status"
 local json = require "kube.sandbox.json"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
+local pod_warnings = require "kube.sandbox.strategies.pod_warnings"
 
 local jobs = {}
 
@@ -62,12 +63,17 @@ local function create_job(_, document)
   return document
 end
 
-local function validate_job(_, new, old, errors, subresource)
-  if subresource == "status" then
-    job_status.check(errors, new, old)
-  else
-    job_rules.validate(errors, new, old)
-  end
+-- Only of what is new: `path` leads from the spec to that of a pod.
+local function warn(ctx, new, old, ...)
+  if old and json.equal(new.spec, old.spec) then return end
+  if not old then pod_warnings.warn_name(ctx, new.metadata.name) end
+  pod_warnings.warn(ctx, json.get(new.spec, ...), "spec." .. table.concat({ ... }, "."))
+end
+
+local function validate_job(ctx, new, old, errors, subresource)
+  if subresource == "status" then return job_status.check(errors, new, old) end
+  job_rules.validate(errors, new, old)
+  if not errors[1] then warn(ctx, new, old, "template", "spec") end
 end
 
 local PRESERVED = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
@@ -138,7 +144,7 @@ local function check_job_template(errors, spec)
   end
 end
 
-local function validate_cron(_, new, old, errors, subresource)
+local function validate_cron(ctx, new, old, errors, subresource)
   if subresource == "status" then return end
   local spec, before = new.spec or json.object {}, old and old.spec
   check_schedule(errors, spec, before)
@@ -160,6 +166,7 @@ local function validate_cron(_, new, old, errors, subresource)
     errors[#errors + 1] = field.invalid("metadata.name", new.metadata.name,
       ("must be no more than %d characters"):format(NAME_LENGTH))
   end
+  if not errors[1] then warn(ctx, new, old, "jobTemplate", "spec", "template", "spec") end
 end
 
 function jobs.of(R)

@@ -110,13 +110,22 @@ local function check_resources(errors, resources, path)
   end
 end
 
+--- Adds what is wrong with an image.
+function pod_rules.check_image(errors, image, path)
+  if image == "" then
+    add(errors, field.required(path))
+  elseif image:find("^%s") or image:find("%s$") then
+    add(errors, field.invalid(path, image, "must not have leading or trailing whitespace"))
+  end
+end
+
 -- What containers of every sort have to be.
 local function check_container(errors, c, path, volumes)
   local name = c.name or ""
   local problem = name ~= "" and names.label(name)
   if name == "" then add(errors, field.required(path .. ".name")) end
   if problem then add(errors, field.invalid(path .. ".name", name, problem)) end
-  if (c.image or "") == "" then add(errors, field.required(path .. ".image")) end
+  pod_rules.check_image(errors, c.image or "", path .. ".image")
   check_one_of(errors, c.terminationMessagePolicy, path .. ".terminationMessagePolicy", MESSAGE_POLICIES)
   check_ports(errors, json.get(c, "ports"), path .. ".ports")
   pod_env.check(errors, json.get(c, "env"), path .. ".env")

@@ -4,6 +4,7 @@ local json = require "kube.sandbox.json"
 local pod_rules = require "kube.sandbox.strategies.pod_rules"
 local pod_spec = require "kube.sandbox.strategies.pod_spec"
 local pod_status = require "kube.sandbox.strategies.pod_status"
+local pod_warnings = require "kube.sandbox.strategies.pod_warnings"
 local priorities = require "kube.sandbox.strategies.priorities"
 local quantity = require "kube.sandbox.quantity"
 local status = require "kube.sandbox.status"
@@ -181,25 +182,68 @@ local function check_gates(errors, new, old)
   end
 end
 
-local function check_change(errors, new, old)
-  check_gates(errors, json.get(new, "schedulingGates"), json.get(old, "schedulingGates"))
-  if #(json.get(new, "containers") or {}) ~= #(json.get(old, "containers") or {}) then
-    errors[#errors + 1] = field.forbidden("spec.containers", "pod updates may not add or remove containers")
-    return
-  end
-  local deadline, before = json.get(new, "activeDeadlineSeconds"), json.get(old, "activeDeadlineSeconds")
-  if before and deadline and deadline > before then
-    errors[#errors + 1] = field.invalid("spec.activeDeadlineSeconds", deadline,
-      "must be less than or equal to previous value")
-  elseif not json.equal(fixed_part(new), fixed_part(old)) then
-    errors[#errors + 1] = field.forbidden("spec", FIXED)
+local function check_images(errors, spec, list)
+  for i, c in ipairs(json.get(spec, list) or {}) do
+    pod_rules.check_image(errors, c.image or "", ("spec.%s[%d].image"):format(list, i - 1))
   end
 end
 
-local function validate(_, new, old, errors, subresource)
+local LONGEST = 2147483647
+
+local function check_deadline(errors, deadline, before)
+  local path = "spec.activeDeadlineSeconds"
+  if deadline and (deadline < 0 or deadline > LONGEST) then
+    errors[#errors + 1] = field.invalid(path, deadline, ("must be between 0 and %d, inclusive"):format(LONGEST))
+  elseif deadline and before and deadline > before then
+    errors[#errors + 1] = field.invalid(path, deadline, "must be less than or equal to previous value")
+  elseif before and not deadline then
+    errors[#errors + 1] = field.invalid(path, nil, "must not update from a positive integer to nil value")
+  end
+end
+
+local function is_same_toleration(a, b)
+  for _, name in ipairs { "key", "operator", "value", "effect" } do
+    if (json.get(a, name) or "") ~= (json.get(b, name) or "") then return false end
+  end
+  return true
+end
+
+local function check_tolerations(errors, new, old)
+  for _, before in ipairs(old or {}) do
+    local there = false
+    for _, now in ipairs(new or {}) do there = there or is_same_toleration(now, before) end
+    if not there then
+      errors[#errors + 1] = field.forbidden("spec.tolerations",
+        "existing toleration can not be modified except its tolerationSeconds")
+      return
+    end
+  end
+end
+
+-- The server looks at the parts that may change, and then at all the rest at once.
+local function check_change(errors, new, old)
+  check_gates(errors, json.get(new, "schedulingGates"), json.get(old, "schedulingGates"))
+  for _, list in ipairs { "containers", "initContainers" } do
+    if #(json.get(new, list) or {}) ~= #(json.get(old, list) or {}) then
+      errors[#errors + 1] = field.forbidden("spec." .. list, "pod updates may not add or remove containers")
+      return
+    end
+    check_images(errors, new, list)
+  end
+  check_deadline(errors, json.get(new, "activeDeadlineSeconds"), json.get(old, "activeDeadlineSeconds"))
+  check_tolerations(errors, json.get(new, "tolerations"), json.get(old, "tolerations"))
+  if not json.equal(fixed_part(new), fixed_part(old)) then errors[#errors + 1] = field.forbidden("spec", FIXED) end
+end
+
+local function validate(ctx, new, old, errors, subresource)
   if subresource == "status" then return pod_status.check(errors, new, old) end
   pod_rules.check(errors, new.spec, "spec")
-  if old then check_change(errors, new.spec or {}, old.spec or {}) end
+  if old then
+    check_change(errors, new.spec or {}, old.spec or {})
+  elseif not errors[1] then
+    pod_warnings.warn_name(ctx, new.metadata.name)
+    pod_warnings.warn(ctx, new.spec, "spec")
+  end
 end
 
 local FINISHED = { Succeeded = true, Failed = true }

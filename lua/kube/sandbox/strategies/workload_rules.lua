@@ -6,6 +6,7 @@ local json = require "kube.sandbox.json"
 local label_selector = require "kube.sandbox.label_selector"
 local names = require "kube.sandbox.names"
 local pod_rules = require "kube.sandbox.strategies.pod_rules"
+local pod_warnings = require "kube.sandbox.strategies.pod_warnings"
 local shares = require "kube.sandbox.strategies.shares"
 local workload_status = require "kube.sandbox.strategies.workload_status"
 
@@ -270,17 +271,30 @@ local function check_change(errors, kind, new, old)
   end
 end
 
+-- Kinds of which the server minds that their names become those of pods.
+local NAMES_PODS = { Deployment = true, ReplicaSet = true, ReplicationController = true }
+
+local function warn(ctx, new, old)
+  local kind = ctx.R.kind
+  if old and json.equal(new.spec, old.spec) and json.equal(new.template, old.template) then return end
+  if NAMES_PODS[kind] and not old then pod_warnings.warn_name(ctx, new.metadata.name) end
+  local template, path = new.template, "template"
+  if kind ~= "PodTemplate" then template, path = json.get(new, "spec", "template"), "spec.template" end
+  pod_warnings.warn(ctx, json.get(template, "spec"), path .. ".spec")
+end
+
 --- Adds what is wrong with one of them.
 function workload_rules.validate(ctx, new, old, errors, subresource)
   local kind, spec = ctx.R.kind, new.spec or json.object {}
   if subresource == "status" then
-    workload_status.check(errors, kind, new.status or {}, old.status or {})
+    return workload_status.check(errors, kind, new.status or {}, old.status or {})
   elseif kind == "PodTemplate" then
     pod_rules.check(errors, json.get(new, "template", "spec") or json.object {}, "template.spec")
   else
     checks[kind](ctx, errors, spec, old)
     if old then check_change(errors, kind, spec, old.spec) end
   end
+  if not errors[1] then warn(ctx, new, old) end
 end
 
 return workload_rules
