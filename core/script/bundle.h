@@ -73,6 +73,12 @@ const struct mw_bundle_file *mw_bundle_at(const struct mw_bundle *b, size_t i);
 int mw_bundle_check(const struct mw_bundle *b, struct mw_buf *report)
     __attribute__((warn_unused_result));
 
+// Adds a message of Lua, perhaps with a traceback. Where it begins with a place in one of the
+// files, that is completed (Lua cuts long paths), and the line itself is shown below it. Of a text
+// of more than 16 KB it is the beginning. b may be NULL. MW_ELIMIT: out is full.
+int mw_bundle_explain(const struct mw_bundle *b, const char *text, struct mw_buf *out)
+    __attribute__((warn_unused_result));
+
 // What a reading has looked at, for those who want to notice a change: directories, and files with
 // what stat said of them before they were read. Also filled by a reading that fails.
 struct mw_bundle_stamp {

@@ -116,6 +116,10 @@ static int show_line(struct mw_buf *out, size_t number, struct mw_slice line,
   return rc < 0 ? rc : mw_buf_add(out, "^\n", 2);
 }
 
+int mw_bundle_show_line(struct mw_buf *out, const struct mw_bundle_file *file, size_t number) {
+  return show_line(out, number, line_at(file, number), NULL);
+}
+
 // The last line that has anything: what a file that ends too early ends with.
 static size_t last_line(const struct mw_bundle_file *file) {
   size_t number = 1, last = 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parts of a bundle share: bundle.c (the bundle), bundle_read.c (files and directories),
-// bundle_scan.c (which modules a source names), bundle_check.c (whether it compiles).
+// bundle_scan.c (which modules a source names), bundle_check.c (whether it compiles),
+// bundle_explain.c (what its errors are about).
 #pragma once
 
 #include "base/slice.h"
@@ -35,3 +36,7 @@ char *mw_bundle_join(const char *dir, const char *name);
 // digits, '_', '-' and '.', without empty parts, and none that the host has itself ("kube.x",
 // "string").
 bool mw_bundle_next_require(struct mw_slice *source, struct mw_slice *name);
+
+// Adds a line of a file, with its number before it.
+int mw_bundle_show_line(struct mw_buf *out, const struct mw_bundle_file *file, size_t number)
+    __attribute__((warn_unused_result));

@@ -28,7 +28,7 @@
 #include "script/signal.h"
 #include "script/watchdog.h"
 
-enum { REPORT_MAX = 64 * 1024, PARAGRAPH_MAX = 16 * 1024, NAMES_ROOM = 1024 };
+enum { REPORT_MAX = 64 * 1024, NAMES_ROOM = 1024 };
 
 struct deferred {
   mw_loop_cb cb;  // NULL: the function `ref`
@@ -179,9 +179,12 @@ static int load_entry(struct mw_generation *g) {
 }
 
 void mw_generation_complain(struct mw_generation *g, const char *text) {
-  const char *between = g->report.n > 0 ? "\n\n" : "";
-  // The first always fits; when there is no room for another, there is enough to begin with.
-  if (mw_buf_printf(&g->report, "%s%.*s", between, PARAGRAPH_MAX, text) < 0) return;
+  size_t before = g->report.n;
+  int rc = before > 0 ? mw_buf_add(&g->report, "\n\n", 2) : 0;
+  if (rc == 0) rc = mw_bundle_explain(g->config.bundle, text, &g->report);
+  if (rc == 0) return;
+  g->report.n = before;  // no room for another: there is enough to begin with
+  if (g->report.p != NULL) g->report.p[before] = '\0';
 }
 
 const char *mw_generation_report(const struct mw_generation *g) {

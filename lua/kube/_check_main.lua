@@ -14,14 +14,14 @@ local EMPTY = "declares nothing: no kube.controller, no informer, no timer, no t
 -- Loads a script and lets go of it. What it declared, or nil and why it does not load: a list.
 local function load_script(path)
   local script, failure = check.script(path)
-  if not script then return nil, problem.of_files(failure) end
+  if not script then return nil, problem.read(failure) end
   local ok, text
   ok, failure = script:load()
   if ok then text = script:declared() end
   script:stop()
   task.wait_until(function() return script:has_ended() end, nil, "moonwatch check")
   check.forget()
-  if not ok then return nil, problem.of_load(failure) end
+  if not ok then return nil, problem.read(failure) end
   return text and codec.decode(text) or {}
 end
 

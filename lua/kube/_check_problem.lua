@@ -3,24 +3,7 @@ local codec = require("kube._core").codec
 
 local M = {}
 
-local AROUND = 1     -- lines shown before and behind the one that is meant
 local FRAMES_MAX = 8
-
--- The lines around one of a file, numbered; nil when it cannot be read.
-local function excerpt_of(path, number)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local shown, at = codec.array {}, 0
-  for line in file:lines() do
-    at = at + 1
-    if at > number + AROUND then break end
-    if at >= number - AROUND then
-      table.insert(shown, ("%s%5d | %s"):format(at == number and ">" or " ", at, (line:gsub("\r$", ""))))
-    end
-  end
-  file:close()
-  return #shown > 0 and shown or nil
-end
 
 -- The places of the script on the stack, but for the innermost one that the message names already.
 local function callers(stack, place)
@@ -33,46 +16,34 @@ local function callers(stack, place)
   return #places > 0 and places or nil
 end
 
--- What a load failed with, and the place in the script that it names.
-local function read_failure(report)
-  local message, stack = report:match("^(.-)(\nstack traceback:.*)$")
-  message = message or report:gsub("\nin task main$", "")
-  local path, line = message:match("^([^\n]-):(%d+): ")
-  if not path then return { message = message, called_from = callers(stack or "") } end
-  return { message = message, file = path, line = tonumber(line), excerpt = excerpt_of(path, tonumber(line)),
-    called_from = callers(stack or "", path .. ":" .. line) }
-end
-
--- A paragraph about a file that cannot be compiled, which shows the line itself.
+-- A paragraph: the message, lines of the script with their numbers, and a traceback.
 local function read_paragraph(text)
-  local message, shown = text:match("^([^\n]*)\n?(.*)$")
+  local shown, stack = text:match("^(.-)(\nstack traceback:.*)$")
+  local message, excerpt = {}, codec.array {}
+  for line in ((shown or text:gsub("\nin task main$", "")) .. "\n"):gmatch("([^\n]*)\n") do
+    local is_excerpt = line:find("^ *%d+ | ") or (line:find("^ +| ") and #excerpt > 0)
+    table.insert(is_excerpt and excerpt or message, line)
+  end
+  message = table.concat(message, "\n")
   local path, line = message:match("^([^\n]-):(%d+): ")
-  local excerpt = codec.array {}
-  for row in shown:gmatch("[^\n]+") do table.insert(excerpt, row) end
-  return { message = message, file = path, line = tonumber(line), excerpt = #excerpt > 0 and excerpt or nil }
-end
-
-local function each_paragraph(report, read)
-  local all = codec.array {}
-  for text in (report .. "\n\n"):gmatch("(.-)\n\n+") do table.insert(all, read(text)) end
-  return all
+  return { message = message, file = path, line = tonumber(line), excerpt = #excerpt > 0 and excerpt or nil,
+    called_from = callers(stack or "", path and path .. ":" .. line) }
 end
 
 ---@class kube.CheckProblem
 ---@field message string
 ---@field file? string
 ---@field line? integer
----@field excerpt? string[]
+---@field excerpt? string[] lines of the script, with their numbers
 ---@field called_from? string[] places in the script
 
---- All that a load failed with.
----@param report string a paragraph for each reason, perhaps with a traceback
+--- All that the report of a script has to say that cannot be read, compiled or loaded.
+---@param report string a paragraph for each problem
 ---@return kube.CheckProblem[]
-function M.of_load(report) return each_paragraph(report, read_failure) end
-
---- All that the report about files that cannot be compiled, or be read, has to say.
----@param report string
----@return kube.CheckProblem[]
-function M.of_files(report) return each_paragraph(report, read_paragraph) end
+function M.read(report)
+  local all = codec.array {}
+  for text in (report .. "\n\n"):gmatch("(.-)\n\n+") do table.insert(all, read_paragraph(text)) end
+  return all
+end
 
 return M

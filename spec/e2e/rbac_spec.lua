@@ -156,6 +156,6 @@ rules:
     assert.equal(1, code)
     assert.equal("", out)
     assert.equal(path .. ": does not load\n  " .. path .. ":1: kube has no 'controler' (did you mean 'controller'?)\n"
-      .. "    >    1 | kube.controler {}\n", err)
+      .. "         1 | kube.controler {}\n", err)
   end)
 end)

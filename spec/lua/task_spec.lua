@@ -475,11 +475,11 @@ describe("the end of a script", function()
   end)
 
   it("fails with 1 and one message when the main part fails while loading", function()
-    local err = fails("^moonwatch: [^\n]*script%.lua:3: early\nstack traceback:", [[
+    local err = fails("^moonwatch: [^\n]*script%.lua:3: early\n +3 | [^\n]*\nstack traceback:", [[
       kube.background("other", function() print("never") end)
       error("early")
     ]])
-    local _, times = err:gsub("early", "")
+    local _, times = err:gsub(": early", "")
     assert.are.equal(1, times)
   end)
 end)

@@ -500,6 +500,45 @@ DIR/z.lua:1: 'then' expected near 'the'
     end)
   end)
 
+  describe("whose code raised an error", function()
+    local function explained(bundle, text, limit)
+      local out = ffi.new("struct mw_buf")
+      C.mw_buf_init(out, limit or 65536)
+      local rc = C.mw_bundle_explain(bundle, text, out)
+      local result = out.n > 0 and ffi.string(out.p, out.n) or ""
+      C.mw_buf_deinit(out)
+      return rc == 0 and result or ffi.string(C.mw_err_name(rc))
+    end
+
+    local long = "/a/path/that/is/so/long/that/Lua/does/not/show/all/of/it/main.lua"
+    local bundle = of("memory", { { name = "init", path = "web.lua", text = "local x\nerror('no')\r\n" },
+      { name = "b", path = long, text = "one\n\ttwo\n" } })
+
+    it("has its line shown below the message, before the traceback", function()
+      assert.are.equal("web.lua:2: no\n     2 | error('no')", explained(bundle, "web.lua:2: no"))
+      assert.are.equal("web.lua:1: no\nand more\n     1 | local x\nstack traceback:\n\t[C]: in x",
+        explained(bundle, "web.lua:1: no\nand more\nstack traceback:\n\t[C]: in x"))
+    end)
+
+    it("has its whole path where Lua cut it", function()
+      assert.are.equal(long .. ":2: no\n     2 | \ttwo", explained(bundle, "..." .. long:sub(-40) .. ":2: no"))
+    end)
+
+    it("is shown as it is when it names no place in the files", function()
+      for _, text in ipairs { "no", "", "other.lua:1: no", "web.lua: no", "web.lua:x: no", "web.lua:1:no", "...:1: no",
+        "web.lua:", "a\nweb.lua:1: no", ":1: no" } do
+        assert.are.equal(text, explained(bundle, text))
+        assert.are.equal(text, explained(nil, text))
+      end
+    end)
+
+    it("is cut when it is longer than anybody reads", function()
+      local text = ("x"):rep(100000)
+      assert.are.equal(text:sub(1, 16384), explained(bundle, text))
+      assert.are.equal("ELIMIT", explained(bundle, text, 100))
+    end)
+  end)
+
   it("stays while anyone has it", function()
     local bundle = of("memory", { { name = "init", text = "return 1" } })
     ffi.gc(bundle, nil)
