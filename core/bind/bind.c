@@ -56,7 +56,7 @@ static int load_core(lua_State *L) {
       {"client", mw_bind_client},     {"informer", mw_bind_informer}, {"indexer", mw_bind_indexer},
       {"selector", mw_bind_selector}, {"request", mw_bind_request},   {"tools", open_tools},
       {"lease", mw_bind_lease},       {"queue", mw_bind_queue},       {"metric", mw_bind_metric},
-      {"bytecode", open_bytecode},
+      {"bytecode", open_bytecode},    {"program", mw_bind_program},
   };
   lua_createtable(L, 0, sizeof parts / sizeof parts[0] + 3);
   int core = lua_gettop(L);

@@ -39,6 +39,7 @@ void mw_bind_request(
     struct lua_State *L);                 // new() and its methods: send(client, options), result()
 void mw_bind_lease(struct lua_State *L);  // declare{...}, is_leading, holder ...
 void mw_bind_informer(struct lua_State *L);  // new{...} and the informer's methods
+void mw_bind_program(struct lua_State *L);
 void mw_bind_metric(struct lua_State *L);    // new(type, name, help, labels, buckets, max)
 void mw_bind_indexer(struct lua_State *L);   // reads: get, list, by_index ...
 void mw_bind_queue(struct lua_State *L);     // new(name) and the queue's methods

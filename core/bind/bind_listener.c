@@ -141,7 +141,8 @@ static void on_task_end(void *ctx, lua_State *L, const struct mw_task_failure *f
   (void)L;
   if (failure != NULL && !failure->cancelled && count_error(r)) {
     mw_log(MW_LOG_ERROR, "handler failed", MW_STR("handler", r->name), MW_STR("event", r->what),
-           MW_STR("key", r->key), MW_STR("error", failure->report), MW_INT("failures", r->errors));
+           MW_STR("key", r->key), MW_STR("error", failure->report), MW_INT("failures", r->errors),
+           MW_STR("revision", mw_generation_revision(r->gen)));
   }
   if (r->delivering) {
     r->ended = true;

@@ -9,6 +9,8 @@
 #include "bind/bind.h"
 #include "bind/codec.h"
 #include "bind/objtable.h"
+#include "script/bundle.h"
+#include "script/generation.h"
 #include "script/sched.h"
 
 enum { FIELDS_MAX = 32, JSON_LIMIT = 8 * 1024 };
@@ -97,16 +99,24 @@ static size_t read_fields(lua_State *L, int idx, struct mw_log_field *fields) {
   return count;
 }
 
-// Every line of a task tells what made it run, unless the line says so itself.
-static size_t add_trigger(lua_State *L, struct mw_log_field *fields, size_t count) {
-  struct mw_sched *sched = mw_sched_of(L);
-  const char *trigger = sched != NULL ? mw_task_trigger(mw_task_current(sched)) : NULL;
-  if (trigger == NULL) return count;
-  for (size_t i = 0; i < count; i++) {
-    if (strcmp(fields[i].key, "trigger") == 0) return count;
-  }
-  fields[count] = MW_STR("trigger", trigger);
+// Adds a field, unless the line has one of this name itself.
+static size_t add_field(struct mw_log_field *fields, size_t count, const char *key,
+                        const char *value) {
+  if (value == NULL) return count;
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(fields[i].key, key) == 0) return count;
+  fields[count] = MW_STR(key, value);
   return count + 1;
+}
+
+// Every line tells which revision of the script wrote it, and what made its task run.
+static size_t add_origin(lua_State *L, struct mw_log_field *fields, size_t count) {
+  struct mw_generation *g = mw_generation_of(L);
+  const struct mw_bundle *bundle = g != NULL ? mw_generation_bundle(g) : NULL;
+  struct mw_sched *sched = mw_sched_of(L);
+  count = add_field(fields, count, "trigger",
+                    sched != NULL ? mw_task_trigger(mw_task_current(sched)) : NULL);
+  return add_field(fields, count, "revision", bundle != NULL ? mw_bundle_revision(bundle) : NULL);
 }
 
 static int write_line(lua_State *L) {
@@ -116,13 +126,13 @@ static int write_line(lua_State *L) {
   lua_pushvalue(L, 2);
   to_text(L);
   lua_replace(L, 2);
-  struct mw_log_field fields[FIELDS_MAX + 1];
+  struct mw_log_field fields[FIELDS_MAX + 2];
   size_t count = 0;
   if (!lua_isnil(L, 3)) {
     luaL_checktype(L, 3, LUA_TTABLE);
     count = read_fields(L, 3, fields);
   }
-  count = add_trigger(L, fields, count);
+  count = add_origin(L, fields, count);
   mw_log_fields(level, lua_tostring(L, 2), fields, count);
   return 0;
 }

@@ -4,6 +4,8 @@
 // and keys that nobody was done with go back to the queue when the state closes.
 #include "bind/bind_queue.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -25,7 +27,8 @@ struct handle {
   struct mw_generation *gen;
   struct mw_workqueue *q;  // +1
   struct mw_workqueue_user *user;
-  int refs;  // the Lua box, each who waits
+  char *name;  // which the queue gets at commit; NULL: it has it
+  int refs;    // the Lua box, each who waits, a rename to come
   bool closed;
   uint64_t turn;  // when the loop last handed out a key
 };
@@ -79,22 +82,54 @@ static int handle_gc(lua_State *L) {
 
 static void on_changed(void *arg) { mw_generation_changed(((struct handle *)arg)->gen); }
 
-// new(name): name may be nil.
+// At commit, when the generation that knows the queue by its old name goes.
+static void rename_at_commit(void *arg) {
+  struct handle *h = arg;
+  if (!mw_generation_is_stopping(h->gen))
+    mw_queues_rename(mw_host_queues(mw_generation_host(h->gen)), h->q, h->name);
+  mw_free(h->name);
+  h->name = NULL;
+  handle_unref(h);
+}
+
+// The queue of this name, +1; or the one that has been known as `was` (may be NULL). NULL when it
+// is another script's. All revisions of a script have one store: that tells them from others.
+static struct mw_workqueue *find(struct mw_generation *gen, const char *name, const char *was) {
+  struct mw_workqueue_config own = {.limits = mw_rate_limiter_default};
+  struct mw_host *host = mw_generation_host(gen);
+  if (name == NULL) return mw_workqueue_new(mw_host_loop(host), NULL, &own);
+  struct mw_queues *queues = mw_host_queues(host);
+  const void *owner = mw_generation_store(gen);
+  struct mw_workqueue *q = was != NULL ? mw_queues_find(queues, was, owner) : NULL;
+  return q != NULL ? q : mw_queues_get(queues, name, owner, &own);
+}
+
+// new(name, was): both may be nil.
 static int queue_new(lua_State *L) {
-  const char *name = luaL_optstring(L, 1, NULL);
-  struct mw_workqueue_config config = {.limits = mw_rate_limiter_default};
+  const char *name = luaL_optstring(L, 1, NULL), *was = luaL_optstring(L, 2, NULL);
   void **box = mw_bind_new_box(L, QUEUE_TYPE, NULL);
+  struct mw_generation *gen = mw_generation_of(L);
+  struct mw_workqueue *q = find(gen, name, was);
+  if (q == NULL) {
+    return mw_bind_misuse(L,
+                          "another script of this process has a controller or a queue named '%s'; "
+                          "give this one a name of its own",
+                          name);
+  }
   struct handle *h = mw_xcalloc(1, sizeof *h);
-  h->gen = mw_generation_of(L);
-  struct mw_host *host = mw_generation_host(h->gen);
-  h->q = name != NULL ? mw_queues_get(mw_host_queues(host), name, &config)
-                      : mw_workqueue_new(mw_host_loop(host), NULL, &config);
+  h->gen = gen;
+  h->q = q;
   h->user = mw_workqueue_join(h->q, on_changed, h);
   h->refs = 1;
   h->owned.close = handle_close;
   h->owned.passive = true;  // a task that waits for a key keeps the generation running
   mw_generation_own(h->gen, &h->owned);
   *box = h;
+  if (name != NULL && strcmp(mw_workqueue_name(q), name) != 0) {
+    h->name = mw_xstrdup(name);
+    h->refs++;
+    mw_generation_defer(gen, rename_at_commit, h);
+  }
   return 1;
 }
 

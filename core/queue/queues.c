@@ -24,17 +24,34 @@ void mw_queues_free(struct mw_queues *qs) {
   mw_free(qs);
 }
 
-struct mw_workqueue *mw_queues_get(struct mw_queues *qs, const char *name,
+struct mw_workqueue *mw_queues_get(struct mw_queues *qs, const char *name, const void *owner,
                                    const struct mw_workqueue_config *config) {
   struct mw_slice key = mw_slice_str(name);
   struct mw_workqueue *q = mw_map_get(&qs->by_name, key);
+  if (q != NULL && mw_workqueue_is_used(q) && mw_workqueue_owner(q) != owner) return NULL;
   if (q == NULL || mw_workqueue_is_shut_down(q)) {
     struct mw_workqueue *fresh = mw_workqueue_new(qs->loop, name, config);
     mw_map_set(&qs->by_name, key, fresh);
     if (q != NULL) mw_workqueue_unref(q);
     q = fresh;
   }
+  mw_workqueue_set_owner(q, owner);
   return mw_workqueue_ref(q);
+}
+
+struct mw_workqueue *mw_queues_find(struct mw_queues *qs, const char *was, const void *owner) {
+  struct mw_workqueue *q = mw_map_get(&qs->by_name, mw_slice_str(was));
+  if (q == NULL || mw_workqueue_owner(q) != owner || mw_workqueue_is_shut_down(q)) return NULL;
+  return mw_workqueue_ref(q);
+}
+
+void mw_queues_rename(struct mw_queues *qs, struct mw_workqueue *q, const char *name) {
+  struct mw_slice old = mw_slice_str(mw_workqueue_name(q));
+  if (mw_map_get(&qs->by_name, mw_slice_str(name)) != NULL) return;
+  if (mw_map_get(&qs->by_name, old) != q) return;
+  mw_map_del(&qs->by_name, old);
+  mw_map_set(&qs->by_name, mw_slice_str(name), q);
+  mw_workqueue_rename(q, name);
 }
 
 void mw_queues_each(struct mw_queues *qs, void (*cb)(void *ctx, struct mw_workqueue *q),

@@ -15,9 +15,14 @@ struct mw_queues *mw_queues_new(struct mw_loop *loop);
 void mw_queues_free(struct mw_queues *qs);
 
 // The queue of this name, +1: the one that is there, or a new one with this configuration. One that
-// was shut down is replaced.
-struct mw_workqueue *mw_queues_get(struct mw_queues *qs, const char *name,
+// was shut down is replaced. NULL when the one that is there is used by another owner, which is
+// whatever the users of one queue have in common.
+struct mw_workqueue *mw_queues_get(struct mw_queues *qs, const char *name, const void *owner,
                                    const struct mw_workqueue_config *config);
+// The queue of the name `was`, +1, if it is the owner's, for one that will rename it; else NULL.
+struct mw_workqueue *mw_queues_find(struct mw_queues *qs, const char *was, const void *owner);
+// q is found by this name from now on. Not when there is another of that name.
+void mw_queues_rename(struct mw_queues *qs, struct mw_workqueue *q, const char *name);
 // Calls cb with each queue (borrowed).
 void mw_queues_each(struct mw_queues *qs, void (*cb)(void *ctx, struct mw_workqueue *q), void *ctx);
 // Lets go of the queues that nobody uses, whatever keys are waiting in them.

@@ -83,7 +83,8 @@ struct mw_workqueue {
   unsigned passed;       // hand-outs since the longest ready key had its turn
   struct mw_delay_queue delays;
   struct mw_timer *timer;
-  uint64_t timer_at;                   // when it fires
+  uint64_t timer_at;  // when it fires
+  const void *owner;
   struct mw_workqueue_user users;      // the head
   struct mw_workqueue_waiter waiters;  // the head
   bool posted;
@@ -183,6 +184,24 @@ void mw_workqueue_unref(struct mw_workqueue *q) {
   mw_free(q);
   mw_live_add(MW_LIVE_QUEUE, -1);
 }
+
+void mw_workqueue_rename(struct mw_workqueue *q, const char *name) {
+  mw_queue_metrics_deinit(&q->metrics);
+  mw_free(q->name);
+  q->name = mw_xstrdup(name);
+  mw_queue_metrics_init(&q->metrics, q->name);
+  for (size_t i = 0; i < q->level_count; i++) {
+    struct level *l = q->levels[i];
+    mw_queue_metrics_add(l->shown, -(double)l->depth);
+    mw_series_unref(l->shown);
+    l->shown = mw_queue_metrics_depth(q->name, l->priority);
+    mw_queue_metrics_add(l->shown, (double)l->depth);
+  }
+}
+
+void mw_workqueue_set_owner(struct mw_workqueue *q, const void *owner) { q->owner = owner; }
+
+const void *mw_workqueue_owner(const struct mw_workqueue *q) { return q->owner; }
 
 const char *mw_workqueue_name(const struct mw_workqueue *q) { return q->name; }
 

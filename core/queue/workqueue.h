@@ -54,6 +54,11 @@ struct mw_workqueue *mw_workqueue_ref(struct mw_workqueue *q);
 // The last one frees it with all its keys; its users must have left.
 void mw_workqueue_unref(struct mw_workqueue *q);
 const char *mw_workqueue_name(const struct mw_workqueue *q);  // NULL: none
+// Another name from now on, also in the metrics, which begin anew.
+void mw_workqueue_rename(struct mw_workqueue *q, const char *name);
+// Whoever it belongs to (mw_queues_get); nothing else is made of it.
+void mw_workqueue_set_owner(struct mw_workqueue *q, const void *owner);
+const void *mw_workqueue_owner(const struct mw_workqueue *q);
 // Other limits from now on. The same ones again change nothing: the bucket stays as it is.
 void mw_workqueue_set_limits(struct mw_workqueue *q, const struct mw_rate_limiter_config *limits);
 

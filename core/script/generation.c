@@ -26,6 +26,7 @@
 #include "script/ref.h"
 #include "script/sched.h"
 #include "script/signal.h"
+#include "script/store.h"
 #include "script/watchdog.h"
 
 enum { REPORT_MAX = 64 * 1024, NAMES_ROOM = 1024 };
@@ -60,9 +61,12 @@ struct mw_generation {
   struct deferred *deferred;
   size_t deferred_count, deferred_cap;
   struct functions on_stop, on_end;
-  struct mw_owned owned;    // head of a circular list
-  struct mw_owned closing;  // likewise: close was called
-  size_t active;            // owned and not passive, in either list
+  int unload, load;  // luarefs
+  struct mw_generation_runs runs;
+  struct mw_store *own_store;  // NULL: it has that of its program
+  struct mw_owned owned;       // head of a circular list
+  struct mw_owned closing;     // likewise: close was called
+  size_t active;               // owned and not passive, in either list
   bool stopping, retiring, finish_posted;
   struct mw_timer *linger;  // running: tasks may still end by themselves
   struct mw_timer *grace;   // running: those that drain may
@@ -130,6 +134,8 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   if (config->bundle != NULL) mw_bundle_ref(config->bundle);
   g->loading = true;
   mw_buf_init(&g->report, REPORT_MAX);
+  g->unload = g->load = MW_LUAREF_NONE;
+  if (config->store == NULL) g->config.store = g->own_store = mw_store_new();
   list_init(&g->owned);
   list_init(&g->closing);
   g->L = mw_heap_open(config->module == NULL ? config->memory_limit : 0);
@@ -333,6 +339,47 @@ static void drop_wanted(struct mw_generation *g) {
 void mw_generation_count_failed(struct mw_generation *g, int by) { g->failed += by; }
 
 bool mw_generation_has_failed(const struct mw_generation *g) { return g->failed > 0; }
+
+void mw_generation_set_handover(struct mw_generation *g, struct lua_State *L) {
+  g->load = mw_luaref_take(L);
+  g->unload = mw_luaref_take(L);
+}
+
+int mw_generation_hand_over(struct mw_generation *from, struct mw_generation *to,
+                            struct mw_err *err) {
+  if (to->load == MW_LUAREF_NONE) return 0;
+  size_t size = 0;
+  const char *text = NULL;
+  int top = lua_gettop(from->L);
+  if (from->unload != MW_LUAREF_NONE) {
+    mw_luaref_push(from->L, from->unload);
+    if (mw_script_call_as(from->L, "kube.on_unload", 0, 1, err) < 0) return err->code;
+    text = lua_tolstring(from->L, -1, &size);
+  }
+  mw_luaref_push(to->L, to->load);
+  if (text != NULL) {
+    lua_pushlstring(to->L, text, size);
+  } else {
+    lua_pushnil(to->L);
+  }
+  lua_settop(from->L, top);
+  lua_pushstring(to->L, mw_generation_revision(from));
+  return mw_script_call_as(to->L, "kube.on_load", 2, 0, err);
+}
+
+struct mw_store *mw_generation_store(struct mw_generation *g) {
+  return g->config.store;
+}
+
+void mw_generation_count_run(struct mw_generation *g, bool failed, bool stopped) {
+  g->runs.all++;
+  if (failed) g->runs.failed++;
+  if (stopped) g->runs.stopped++;
+}
+
+struct mw_generation_runs mw_generation_runs(const struct mw_generation *g) {
+  return g->runs;
+}
 
 bool mw_generation_is_busy(const struct mw_generation *g) {
   return g->active > 0 || mw_sched_task_count(g->sched) > 0;
@@ -542,6 +589,8 @@ void mw_generation_free(struct mw_generation *g) {
   forget_functions(g, &g->on_end);
   mw_free(g->on_stop.refs);
   mw_free(g->on_end.refs);
+  mw_luaref_drop(g->L, &g->unload);
+  mw_luaref_drop(g->L, &g->load);
   mw_sched_free(g->sched);
   mw_watchdog_free(g->watchdog);
   mw_heap_close(g->L);
@@ -549,6 +598,7 @@ void mw_generation_free(struct mw_generation *g) {
   mw_buf_deinit(&g->report);
   mw_free(g->deferred);
   drop_wanted(g);
+  if (g->own_store != NULL) mw_store_free(g->own_store);
   if (g->config.bundle != NULL) mw_bundle_unref(g->config.bundle);
   mw_free(g);
 }
@@ -570,6 +620,10 @@ struct mw_host *mw_generation_host(struct mw_generation *g) {
 }
 
 const char *mw_generation_agent(const struct mw_generation *g) { return g->config.agent; }
+
+const char *mw_generation_revision(const struct mw_generation *g) {
+  return g->config.bundle != NULL ? mw_bundle_revision(g->config.bundle) : "";
+}
 
 bool mw_generation_replaces(const struct mw_generation *g) { return g->config.replaces; }
 

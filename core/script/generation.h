@@ -17,6 +17,7 @@ struct mw_bundle;
 struct mw_generation;
 struct mw_host;
 struct mw_informer;
+struct mw_store;
 struct mw_signal;
 
 // Puts what scripts get (kube._core and the embedded modules) into a new state. May raise.
@@ -27,12 +28,13 @@ struct mw_generation_config {
   // Or an embedded module as the entry: a part of Moonwatch, with all of Lua, without a watchdog,
   // and before no fence. Then there is no bundle.
   const char *module;
-  mw_state_open_cb open;  // the bindings; they are above this directory
-  bool jit;               // off by default: compiled code cannot be interrupted
-  bool metered;           // its time slices have metrics
-  size_t memory_limit;    // bytes of its state, 0: no limit; a module has none
-  bool replaces;          // it is to take the place of one that runs
-  const char *agent;      // the User-Agent of its requests; NULL: what all have. Borrowed
+  mw_state_open_cb open;   // the bindings; they are above this directory
+  bool jit;                // off by default: compiled code cannot be interrupted
+  bool metered;            // its time slices have metrics
+  size_t memory_limit;     // bytes of its state, 0: no limit; a module has none
+  bool replaces;           // it is to take the place of one that runs
+  struct mw_store *store;  // what it shares with other revisions; outlives it. NULL: one of its own
+  const char *agent;       // the User-Agent of its requests; NULL: what all have. Borrowed
   // The main task has failed after the load. NULL: mw_host_failed.
   void (*failed)(void *ctx, const char *report);
   void *failed_ctx;
@@ -91,6 +93,22 @@ void mw_generation_unwant(struct mw_generation *g, struct mw_informer *inf);
 void mw_generation_each_wanted(struct mw_generation *g,
                                void (*cb)(void *ctx, struct mw_informer *inf), void *ctx);
 
+// Pops two functions, unload and load, that are protected and cannot await: unload() returns a text
+// or nil, which is load's first argument in the next generation; its second is this revision.
+void mw_generation_set_handover(struct mw_generation *g, struct lua_State *L);
+// Hands over from one to the next, before it is committed; neither is changed by that.
+int mw_generation_hand_over(struct mw_generation *from, struct mw_generation *to,
+                            struct mw_err *err);
+struct mw_store *mw_generation_store(struct mw_generation *g);
+
+// How its reconciles go.
+struct mw_generation_runs {
+  unsigned long all, failed;
+  unsigned long stopped;  // of those that failed: by the watchdog
+};
+void mw_generation_count_run(struct mw_generation *g, bool failed, bool stopped);
+struct mw_generation_runs mw_generation_runs(const struct mw_generation *g);
+
 // Fails as its main task would.
 void mw_generation_fail(struct mw_generation *g, const char *report);
 
@@ -137,6 +155,8 @@ struct mw_generation *mw_generation_of(struct lua_State *L);
 struct lua_State *mw_generation_state(struct mw_generation *g);
 struct mw_host *mw_generation_host(struct mw_generation *g);
 const char *mw_generation_agent(const struct mw_generation *g);  // NULL: none of its own
+// Of its bundle; "" when its entry is a module.
+const char *mw_generation_revision(const struct mw_generation *g);
 bool mw_generation_replaces(const struct mw_generation *g);
 // NULL: its entry is a module.
 const struct mw_bundle *mw_generation_bundle(const struct mw_generation *g);

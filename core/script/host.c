@@ -84,7 +84,9 @@ static void look_stopped(struct mw_host *h) {
   if (h->stopped_count < h->program_count) return;
   for (size_t i = 0; i < h->program_count; i++) {
     if (!mw_program_has_ended(h->programs[i])) leave(h);
-    if (!mw_program_is_drained(h->programs[i]) && h->code == MW_EXIT_OK) h->code = MW_EXIT_UNDONE;
+    if (h->code != MW_EXIT_OK) continue;
+    if (mw_program_has_failed(h->programs[i])) h->code = MW_EXIT_SCRIPT;
+    if (!mw_program_is_drained(h->programs[i])) h->code = MW_EXIT_UNDONE;
   }
   mw_leader_close(h->leader, on_lease_closed, h);
 }

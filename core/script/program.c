@@ -13,10 +13,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "script/bundle_source.h"
 #include "script/heap.h"
 #include "script/host.h"
 #include "script/keep.h"
 #include "script/sched.h"
+#include "script/store.h"
 #include "wire/json_write.h"
 
 enum { REPORT_MAX = 64 * 1024 };
@@ -24,6 +26,7 @@ enum { REPORT_MAX = 64 * 1024 };
 static const double warm_up_seconds = 60;
 static const double drain_seconds = 30;
 static const double drain_patience = 5;
+static const double probation_look = 0.5;
 
 // A revision in its generation.
 struct run {
@@ -36,6 +39,7 @@ struct run {
 struct mw_program {
   struct mw_host *host;
   struct mw_program_config config;
+  struct mw_bundle_source *source;  // NULL: not watched
   struct run *active, *staging;
   struct run *retiring[MW_PROGRAM_RETIRING];
   struct mw_bundle *next;                         // offered, and waits for its turn
@@ -43,10 +47,15 @@ struct mw_program {
   char *bad[MW_PROGRAM_HISTORY];                  // revisions that failed in probation
   size_t bad_next;
   struct mw_keep *keep;
+  struct mw_store *store;
   uint64_t offered_at;  // of the staging one
   struct mw_timer *warm_up;
   struct mw_timer *probation;  // running: the active one may be taken back
-  char *failure;               // of the staging one at its commit
+  uint64_t probation_ends;
+  double failing_before;  // the part of reconciles that failed in the revision before
+  char *failure;          // of the staging one at its commit
+  char *fault;            // of the active one, to be looked at from the loop
+  bool failed;            // the last one has ended for that, and the process goes on
   bool undone;
   mw_loop_cb done;  // stopping
   void *done_ctx;
@@ -69,11 +78,14 @@ static void note_active(struct mw_program *p);
 static void note_failure(struct mw_program *p, const struct mw_bundle *b, const char *report);
 static bool hold_back(struct mw_program *p, struct mw_bundle *b);
 static void adopt(struct mw_program *p, struct mw_bundle *b);
+static bool has_place(const struct mw_program *p);
+static void retire(struct mw_program *p, struct run *r, bool was_active);
 
 struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_config *config) {
   struct mw_program *p = mw_xcalloc(1, sizeof *p);
   p->host = host;
   p->config = *config;
+  p->store = mw_store_new();
   p->keep = mw_keep_new(mw_host_loop(host), MW_PROGRAM_KEEP);
   return p;
 }
@@ -115,6 +127,32 @@ static bool take_back(struct mw_program *p, const char *report) {
   return true;
 }
 
+// With others in the process only this one ends, and waits for a better revision.
+static void end_active(struct mw_program *p, const char *report) {
+  if (mw_host_program_count(p->host) < 2) {
+    mw_host_failed(p->host, report);
+    return;
+  }
+  mw_log(MW_LOG_ERROR, "script failed; the others go on", MW_STR("script", p->config.path),
+         MW_STR("revision", revision_of(p->active)), MW_STR("error", report));
+  p->failed = true;
+  struct run *r = p->active;
+  if (!has_place(p)) return;
+  p->active = NULL;
+  retire(p, r, false);
+}
+
+static void on_fault(void *arg) {
+  struct mw_program *p = arg;
+  char *fault = p->fault;
+  p->fault = NULL;
+  if (p->done == NULL && p->active != NULL && !take_back(p, fault)) end_active(p, fault);
+  mw_free(fault);
+  mw_host_poke(p->host);
+  go_on(p);
+}
+
+// Called from within the generation: what follows is for the loop.
 static void on_failed(void *ctx, const char *report) {
   struct run *r = ctx;
   struct mw_program *p = r->program;
@@ -123,8 +161,9 @@ static void on_failed(void *ctx, const char *report) {
   } else if (r != p->active) {
     mw_log(MW_LOG_ERROR, "a revision that was replaced failed while it ended",
            MW_STR("revision", revision_of(r)), MW_STR("error", report));
-  } else if (!take_back(p, report)) {
-    mw_host_failed(p->host, report);
+  } else if (p->fault == NULL) {
+    p->fault = mw_xstrdup(report);
+    mw_loop_post(mw_host_loop(p->host), on_fault, p);
   }
 }
 
@@ -148,6 +187,7 @@ static struct run *run_new(struct mw_program *p, struct mw_bundle *b, struct mw_
                                         .metered = p->config.metered,
                                         .memory_limit = p->config.memory_limit,
                                         .replaces = p->active != NULL,
+                                        .store = p->store,
                                         .failed = on_failed,
                                         .failed_ctx = r};
   r->generation = mw_generation_new(p->host, &config, err);
@@ -213,7 +253,8 @@ static void on_warm_up_over(void *arg) {
   char missing[MW_ERR_MESSAGE_MAX];
   mw_keep_missing(p->keep, missing, sizeof missing);
   char report[2 * MW_ERR_MESSAGE_MAX];
-  snprintf(report, sizeof report, "no cache within %g seconds of %s", warm_up_seconds, missing);
+  snprintf(report, sizeof report, "no cache within %g seconds of %s", warm_up_seconds,
+           missing[0] != '\0' ? missing : "the indexes that it wants");
   fail_staging(p, report);
   go_on(p);
 }
@@ -244,9 +285,39 @@ static void remember(struct mw_program *p, struct mw_bundle *b) {
   p->history[0] = mw_bundle_ref(b);
 }
 
-static void on_probation_over(void *arg) {
+static double failing(const struct mw_generation *g) {
+  struct mw_generation_runs runs = mw_generation_runs(g);
+  return runs.all > 0 ? (double)runs.failed / (double)runs.all : 0;
+}
+
+// Why the active one cannot stay, or NULL.
+static const char *fault_of(const struct mw_program *p, char *out, size_t size) {
+  struct mw_generation *g = p->active->generation;
+  struct mw_generation_runs runs = mw_generation_runs(g);
+  if (runs.stopped > 0) return "a reconcile was stopped: it ran too long without awaiting";
+  if (mw_heap_hits(mw_heap_of(mw_generation_state(g))) > 0) return "it reached its memory limit";
+  if (runs.all < MW_PROGRAM_RUNS || failing(g) <= 0.5 || failing(g) <= 3 * p->failing_before)
+    return NULL;
+  snprintf(out, size, "%lu of %lu reconciles failed, before it were %.0f of 100", runs.failed,
+           runs.all, 100 * p->failing_before);
+  return out;
+}
+
+static void on_probation(void *arg) {
   struct mw_program *p = arg;
+  char text[MW_ERR_MESSAGE_MAX];
+  const char *fault = fault_of(p, text, sizeof text);
   p->probation = NULL;
+  if (fault == NULL && mw_clock_now() >= p->probation_ends) return;
+  p->probation = mw_timer_start(mw_host_loop(p->host), probation_look, on_probation, p);
+  if (fault != NULL) take_back(p, fault);
+}
+
+static void begin_probation(struct mw_program *p, const struct run *old) {
+  p->failing_before = failing(old->generation);
+  p->probation_ends = mw_clock_now() + (uint64_t)MW_PROGRAM_PROBATION * 1000000000;
+  mw_timer_cancel(&p->probation);
+  p->probation = mw_timer_start(mw_host_loop(p->host), probation_look, on_probation, p);
 }
 
 static void tell_success(const struct mw_program *p, const struct run *old) {
@@ -255,10 +326,24 @@ static void tell_success(const struct mw_program *p, const struct run *old) {
          MW_NUM("seconds", (double)(mw_clock_now() - p->offered_at) / 1e9));
 }
 
-// All in this turn of the loop. The old one's informers are held before it lets go of them.
+// The generation that takes over has been committed: the one before may go. Its informers are held
+// before it lets go of them.
+static void replace(struct mw_program *p, struct run *old) {
+  mw_generation_each_wanted(old->generation, keep_wanted, p);
+  if (!is_bad(p, old->bundle)) remember(p, old->bundle);
+  begin_probation(p, old);
+  retire(p, old, true);
+}
+
+// All in this turn of the loop.
 static void commit_staging(struct mw_program *p) {
   struct run *old = p->active, *new = p->staging;
+  struct mw_err err;
   mw_timer_cancel(&p->warm_up);
+  if (old != NULL && mw_generation_hand_over(old->generation, new->generation, &err) < 0) {
+    fail_staging(p, err.message);
+    return;
+  }
   mw_generation_commit(new->generation);
   if (p->failure != NULL) {
     fail_staging(p, p->failure);
@@ -268,12 +353,9 @@ static void commit_staging(struct mw_program *p) {
   }
   p->staging = NULL;
   p->active = new;
+  p->failed = false;
   mw_keep_settle(p->keep);
-  mw_generation_each_wanted(old->generation, keep_wanted, p);
-  remember(p, old->bundle);
-  retire(p, old, true);
-  mw_timer_cancel(&p->probation);
-  p->probation = mw_timer_start(mw_host_loop(p->host), MW_PROGRAM_PROBATION, on_probation_over, p);
+  if (old != NULL) replace(p, old);
   tell_success(p, old);
   note_active(p);
 }
@@ -298,10 +380,27 @@ static void stage(struct mw_program *p, struct mw_bundle *b) {
 
 // ---- moving on ----
 
+struct warmth {
+  const struct mw_generation *owner;
+  bool built;
+};
+
+static void look_at_indexes(void *ctx, struct mw_informer *inf) {
+  struct warmth *w = ctx;
+  w->built = w->built && mw_informer_indexes_ready(inf, w->owner);
+}
+
+// Whether what the staged one wants to read is there, and its own indexes are built.
+static bool is_warm(const struct mw_program *p) {
+  struct warmth w = {p->staging->generation, mw_keep_is_synced(p->keep)};
+  if (w.built) mw_generation_each_wanted(p->staging->generation, look_at_indexes, &w);
+  return w.built;
+}
+
 // Whatever can be done next. Called from the loop.
 static void go_on(struct mw_program *p) {
   if (p->done != NULL) {
-    bool waits = p->active != NULL || p->staging != NULL;
+    bool waits = p->active != NULL || p->staging != NULL || p->fault != NULL;
     for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++)
       waits = waits || (p->retiring[i] != NULL && !p->retiring[i]->stuck);
     if (waits) return;
@@ -317,7 +416,7 @@ static void go_on(struct mw_program *p) {
     stage(p, b);
     mw_bundle_unref(b);
   }
-  if (p->staging != NULL && mw_keep_is_synced(p->keep) && has_place(p)) commit_staging(p);
+  if (p->staging != NULL && is_warm(p) && has_place(p)) commit_staging(p);
 }
 
 void mw_program_offer(struct mw_program *p, struct mw_bundle *b) {
@@ -326,7 +425,7 @@ void mw_program_offer(struct mw_program *p, struct mw_bundle *b) {
 
 // Makes it the active one, if it can be.
 static void adopt(struct mw_program *p, struct mw_bundle *b) {
-  if (p->done != NULL || p->active == NULL) return;
+  if (p->done != NULL || (p->active == NULL && !p->failed)) return;
   if (p->next != NULL) mw_bundle_unref(p->next);
   p->next = NULL;
   if (p->staging != NULL) drop_staging(p);
@@ -338,6 +437,21 @@ static void adopt(struct mw_program *p, struct mw_bundle *b) {
   }
   p->next = mw_bundle_ref(b);
   go_on(p);
+}
+
+static void on_source(void *ctx, struct mw_bundle *b, const struct mw_err *err) {
+  struct mw_program *p = ctx;
+  if (b != NULL) {
+    mw_program_offer(p, b);
+    return;
+  }
+  mw_log(MW_LOG_ERROR, "reload failed; what runs goes on", MW_STR("script", p->config.path),
+         MW_STR("active", revision_of(p->active)), MW_STR("error", err->message));
+}
+
+static void watch(struct mw_program *p) {
+  struct mw_bundle_source_config config = {.path = p->config.path, .known = p->active->bundle};
+  p->source = mw_bundle_source_new(mw_host_loop(p->host), &config, on_source, p);
 }
 
 int mw_program_load(struct mw_program *p, struct mw_err *err) {
@@ -354,6 +468,7 @@ const char *mw_program_report(const struct mw_program *p) {
 }
 
 void mw_program_commit(struct mw_program *p) {
+  if (p->config.watched && p->config.path != NULL) watch(p);
   mw_generation_commit(p->active->generation);
   note_active(p);
 }
@@ -363,11 +478,11 @@ struct mw_generation *mw_program_active(struct mw_program *p) {
 }
 
 bool mw_program_is_busy(const struct mw_program *p) {
-  return p->active != NULL && mw_generation_is_busy(p->active->generation);
+  return p->fault != NULL || (p->active != NULL && mw_generation_is_busy(p->active->generation));
 }
 
 bool mw_program_has_failed(const struct mw_program *p) {
-  return p->active != NULL && mw_generation_has_failed(p->active->generation);
+  return p->failed || (p->active != NULL && mw_generation_has_failed(p->active->generation));
 }
 
 void mw_program_look(struct mw_program *p) {
@@ -399,6 +514,8 @@ void mw_program_stop(struct mw_program *p, double grace, double patience, mw_loo
   p->done = done;
   p->done_ctx = ctx;
   mw_timer_cancel(&p->probation);
+  mw_bundle_source_free(p->source);
+  p->source = NULL;
   for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++)
     if (p->retiring[i] != NULL) mw_generation_hurry(p->retiring[i]->generation, grace);
   if (p->staging != NULL) drop_staging(p);
@@ -427,6 +544,7 @@ void mw_program_free(struct mw_program *p) {
   if (p->held != NULL) mw_bundle_unref(p->held);
   mw_free(p->last_failure.report);
   mw_keep_free(p->keep);
+  mw_store_free(p->store);
   mw_free(p);
 }
 

@@ -37,6 +37,7 @@ M.by_name = by_name  -- for kube._operate
 
 ---@class kube.ControllerOptions
 ---@field name? string who it is, for ever: queue, metrics, field manager; default: the plural of the resource
+---@field was? string its name in the revision before: the new one takes over its queue
 ---@field resource string what it reconciles: "example.com/v1/webs"
 ---@field reconcile fun(ctx: kube.Context, object?: table): table? object is nil when it is gone
 ---@field owns? (string|kube.OwnedResource)[] resources whose objects have one of these as their owner
@@ -69,11 +70,11 @@ M.by_name = by_name  -- for kube._operate
 ---@field map fun(object: table): string|string[]|nil the keys that an object concerns; tried again when it raises
 ---@field predicate? kube.EventPredicate|kube.Predicate|function
 
-local KNOWN = { name = "string", resource = "string", reconcile = "function", owns = "table", watches = "table",
-  reads = "table", predicate = "function|table", finalizer = "string", finalize = "function", workers = "number",
-  timeout = "number", retry = "table", resync = "number", namespaces = "table", label_selector = "string|table",
-  field_selector = "string|table", sync_timeout = "number", keep_backoff = "boolean", resync_on_reload = "boolean",
-  writes = "table" }
+local KNOWN = { name = "string", was = "string", resource = "string", reconcile = "function", owns = "table",
+  watches = "table", reads = "table", predicate = "function|table", finalizer = "string", finalize = "function",
+  workers = "number", timeout = "number", retry = "table", resync = "number", namespaces = "table",
+  label_selector = "string|table", field_selector = "string|table", sync_timeout = "number", keep_backoff = "boolean",
+  resync_on_reload = "boolean", writes = "table" }
 local OWNED = { resource = "string", owner = "string", predicate = "function|table" }
 local WATCHED = { resource = "string", map = "function", predicate = "function|table" }
 local RETRY = { base = "number", max = "number", attempts = "number" }
@@ -347,7 +348,7 @@ function M.new(opts)
     return state.recorder
   end
   state.cache:declare(opts.resource, opts)  -- which may refuse a selector; nothing has taken the name yet
-  state.queue = workqueue.new { name = name, base_delay = base, max_delay = max, qps = false }
+  state.queue = workqueue.new { name = name, was = opts.was, base_delay = base, max_delay = max, qps = false }
   state.metrics = metrics.new(name, opts.workers or 1)
   for _, source in ipairs(sources) do
     state.cache:declare(source.resource)

@@ -1,5 +1,6 @@
 -- The metrics of controllers, by the names that controller-runtime gave them.
 local core = require("kube._core").metric
+local program = require("kube._core").program
 local window = require "kube._controller_window"
 
 local M = {}
@@ -62,6 +63,7 @@ function Metrics:ended(run)
   if run.result == "timeout" then self.timeouts:add(1) end
   if run.result == "terminal" or run.result == "gave_up" then self.terminal:add(1) end
   if run.stopped then self.panics:add(1) end
+  program.ran(result == "error", run.stopped)
 end
 
 return M

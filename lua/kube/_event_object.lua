@@ -1,5 +1,6 @@
 -- Events as objects: what they refer to, their names, and the two APIs that have them. Pure: time and names
 -- that cannot be guessed come from outside.
+local core = require "kube._core"
 local object = require "kube._object"
 local time = require "kube._time"
 
@@ -72,7 +73,12 @@ end
 ---@field message string
 ---@field now number
 
-local function namespace_of(note) return note.reference.namespace or "default" end
+-- Which revision of the script said so; it is no part of what makes two events the same.
+local function metadata_of(note, name)
+  local revision = core.program and core.program.revision()
+  return { name = name, namespace = note.reference.namespace or "default",
+    annotations = revision and { ["moonwatch.dev/revision"] = revision } or nil }
+end
 
 --- The core/v1 Event of a note.
 ---@param note kube.EventNote
@@ -81,7 +87,7 @@ local function namespace_of(note) return note.reference.namespace or "default" e
 function M.core(note, who, name)
   local now = time.format(note.now)
   return {
-    apiVersion = "v1", kind = "Event", metadata = { name = name, namespace = namespace_of(note) },
+    apiVersion = "v1", kind = "Event", metadata = metadata_of(note, name),
     involvedObject = note.reference, related = note.related, type = note.type, reason = note.reason,
     action = note.action, message = cut(note.message), count = 1, firstTimestamp = now, lastTimestamp = now,
     source = { component = who.component, host = who.host },
@@ -92,7 +98,7 @@ end
 --- The events.k8s.io/v1 Event of a note.
 function M.events(note, who, name)
   return {
-    apiVersion = "events.k8s.io/v1", kind = "Event", metadata = { name = name, namespace = namespace_of(note) },
+    apiVersion = "events.k8s.io/v1", kind = "Event", metadata = metadata_of(note, name),
     regarding = note.reference, related = note.related, type = note.type, reason = note.reason,
     action = note.action or note.reason, note = cut(note.message), eventTime = time.format(note.now, 6),
     reportingController = who.component, reportingInstance = who.component .. "-" .. (who.host or "moonwatch"),

@@ -6,6 +6,7 @@ local errors = require "kube._error"
 local options = require "kube._options"
 local task = require "kube._task"
 
+local codec = core.codec
 local M = {}
 
 local KNOWN = {
@@ -96,13 +97,27 @@ local function run_once(self)
   end
 end
 
+-- Where the host keeps for the next revision when it is due.
+local function phase_name(self) return "\0timer " .. self._name end
+
+-- When the same timer of the revision before would have run next.
+local function due_before(self)
+  local text = core.task.replaces() and core.program.get(phase_name(self))
+  local before = text and codec.decode(text)
+  if before and before.interval == self._opts.interval then return before.due end
+end
+
 local function loop(self)
   -- Asked each time: a leader that cannot renew its lease is none for a while.
   local leading = self._opts.leader_only and require("kube._leader").wait or function() end
   leading()
-  local due = core.task.now()
-  if not self._opts.immediate then due = next_due(self, due) end
+  local due = due_before(self)
+  if not due then
+    due = core.task.now()
+    if not self._opts.immediate then due = next_due(self, due) end
+  end
   while true do
+    core.program.set(phase_name(self), codec.encode { interval = self._opts.interval, due = due })
     wait_until(self, due)
     leading()
     if self._stopped then return end

@@ -27,7 +27,7 @@ local made = {}
 
 local queue_options = {
   name = "string", base_delay = "number", max_delay = "number", fast_retries = "number",
-  qps = "number|boolean", burst = "number", max_wait = "number",
+  qps = "number|boolean", burst = "number", max_wait = "number", was = "string",
 }
 local add_options = { after = "number", rate_limited = "boolean", priority = "number", reason = "string" }
 
@@ -100,6 +100,7 @@ end
 
 ---@class kube.WorkQueueOptions
 ---@field name? string found again by the next version of the script, with its keys; also the label of its metrics
+---@field was? string the name that it had in the revision before, whose keys it takes over
 ---@field base_delay? number seconds that a key waits after its first failure, doubled with each further one; 0.005
 ---@field max_delay? number the longest such wait; 1000
 ---@field fast_retries? integer so many failures wait base_delay each, all further ones max_delay
@@ -121,7 +122,8 @@ function M.new(opts)
     errors.misuse("kube.workqueue: a queue named '%s' was made at %s; use that one, or give this one a name of "
       .. "its own", name, before.place)
   end
-  local handle = core.queue.new(name)
+  if opts.was and not name then errors.misuse("kube.workqueue: option 'was' needs a name") end
+  local handle = core.queue.new(name, opts.was)
   local self = setmetatable({ _handle = handle, _name = name }, Queue)
   if name then made[name] = { queue = self, place = errors.place() } end
   declared.add("queues", { name = name })

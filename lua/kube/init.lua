@@ -189,6 +189,7 @@ for module, names in pairs {
   _edit = "edit merge",
   _encoding = "sha256",
   _events = "recorder",
+  _handover = "on_load on_unload",
   _leader = "leader_election",
   _owner = "set_owner remove_owner is_owned_by controller_of",
   _rate = "rate_limit",
@@ -215,6 +216,7 @@ for name, names in pairs {
   metric = "counter gauge histogram",
   quantity = "is_valid canonical number compare add sub",
   selector = "parse matches",
+  store = "set get incr names",
   time = "now parse format since",
   yaml = "encode decode decode_all",
 } do

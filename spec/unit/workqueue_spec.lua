@@ -545,7 +545,7 @@ describe("a work queue", function()
     before_each(function() queues = C.mw_queues_new(rig.loop) end)
     after_each(function() C.mw_queues_free(queues) end)
 
-    local function get(name) return C.mw_queues_get(queues, name, queue_kit.config()) end
+    local function get(name) return C.mw_queues_get(queues, name, nil, queue_kit.config()) end
 
     it("is found by its name as long as it knows of a key", function()
       local first, other = get("x"), get("y")

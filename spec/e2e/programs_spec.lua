@@ -1,0 +1,73 @@
+-- Several scripts in one process.
+local cleanup = require "spec.support.cleanup"
+local reload_rig = require "spec.support.reload_rig"
+
+local function controller(name, body)
+  return ([[
+    kube.controller { name = "%s", resource = "v1/configmaps", namespaces = { "default" },
+      reconcile = function(ctx, object)
+        if ctx.name == "kube-root-ca.crt" then return end
+        %s
+      end }
+  ]]):format(name, body)
+end
+
+local function start(files, options)
+  options = options or {}
+  options.entry = "a.lua"
+  options.more = { "b.lua" }
+  return reload_rig.start(files, options)
+end
+
+describe("several scripts", function()
+  cleanup.install()
+
+  it("share one cache, and are reloaded each by itself", function()
+    local rig = start { ["a.lua"] = controller("a", 'print("a1", ctx.name)'),
+      ["b.lua"] = controller("b", 'print("b1", ctx.name)') }
+    rig:create("x")
+    rig:line("^a1\tx$")
+    rig:line("^b1\tx$")
+    local once = { ["watch configmaps"] = 1 }
+    assert.are.same(once, rig:reads())
+    rig:save("b.lua", controller("b", 'print("b2", ctx.name)'))
+    rig:line("^b2\tx$")
+    rig:create("y")
+    rig:line("^a1\ty$")
+    rig:line("^b2\ty$")
+    assert.are.same(once, rig:reads())
+    assert.are.equal(0, rig:stop())
+    assert.is_nil(rig.process.stdout:match("b1\ty"))
+  end)
+
+  it("do not disturb each other: one fails, and comes back when it is mended", function()
+    local rig = start { ["a.lua"] = controller("a", 'print("a", ctx.name)'),
+      ["b.lua"] = controller("b", 'print("b", ctx.name)') .. 'kube.sleep(0.3) error("b is ill")' }
+    rig:stderr("script failed; the others go on[^\n]*b is ill")
+    rig:create("x")
+    rig:line("^a\tx$")
+    rig:save("b.lua", controller("b", 'print("b", ctx.name)'))
+    rig:line("^b\tx$")
+    rig:create("y")
+    rig:line("^b\ty$")
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("go on while one loops for ever", function()
+    local rig = start { ["a.lua"] = controller("a", 'print("a", ctx.name)'),
+      ["b.lua"] = controller("b", "while true do end") }
+    rig:create("x")
+    rig:line("^a\tx$")
+    rig:stderr("cpu budget exceeded")
+    rig:create("y")
+    rig:line("^a\ty$")
+    rig:stop()
+  end)
+
+  it("cannot have one controller twice", function()
+    local rig = start { ["a.lua"] = controller("a", ""), ["b.lua"] = controller("a", "") }
+    assert.are.equal(1, rig.process:wait_exit(20))
+    assert.matches("%.lua:%d+: another script of this process has a controller or a queue named 'a'",
+      rig.process.stderr)
+  end)
+end)
