@@ -242,8 +242,8 @@ static int queue_get(lua_State *L) {
   struct mw_task *t = mw_task_check(L, "queue:get()");
   if (t == NULL) return 2;
   struct mw_workqueue_item item;
-  if (mw_clock_now() - h->turn < TURN_NS && !mw_workqueue_has_waiters(h->q) &&
-      mw_workqueue_take(h->user, &item)) {
+  bool at_once = mw_clock_now() - h->turn < TURN_NS && !mw_sched_is_shuffled(mw_sched_of(L));
+  if (at_once && !mw_workqueue_has_waiters(h->q) && mw_workqueue_take(h->user, &item)) {
     mw_task_finishes(t);
     return push_item(L, h, &item);
   }

@@ -40,6 +40,8 @@ struct mw_sched *mw_sched_of(struct lua_State *L);
 // For specs, before the first task: tasks do not run when they are woken, but one each turn of the
 // loop, drawn from all that could. The same seed draws the same from the same.
 void mw_sched_shuffle(struct mw_sched *s, uint64_t seed);
+// Whether that was called: who could answer an await at once does not, so that others may be drawn.
+bool mw_sched_is_shuffled(const struct mw_sched *s);
 
 // A task that failed. Borrowed for the time of the callback.
 struct mw_task_failure {

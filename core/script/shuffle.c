@@ -21,6 +21,8 @@ void mw_sched_shuffle(struct mw_sched *s, uint64_t seed) {
   mw_rand_init(&s->shuffle->rand, seed);
 }
 
+bool mw_sched_is_shuffled(const struct mw_sched *s) { return s->shuffle != NULL; }
+
 void mw_shuffle_free(struct mw_shuffle *f) {
   if (f == NULL) return;
   assert(f->count == 0);

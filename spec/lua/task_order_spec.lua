@@ -1,12 +1,11 @@
 -- MOONWATCH_TASK_SEED: which of the tasks that could run does is drawn.
 local run = require "spec.support.run"
 
--- Tasks that await all sorts of things, several of them at once ready again and again; what ran, in order.
+-- Tasks of which several are ready at once, again and again, and by no clock; what ran, in order.
 local source = [[
   local kube = require "kube"
   local order = {}
   local function note(text) order[#order + 1] = text end
-  local queue = kube.workqueue()
   local stop = kube.stop_channel()
   kube.sleep(0)
   local tasks = {}
@@ -15,19 +14,8 @@ local source = [[
       for n = 1, 4 do kube.sleep(0) note("s" .. i .. n) end
     end)
     tasks[#tasks + 1] = kube.background("waiter", function() stop:wait() note("w" .. i) end)
-    tasks[#tasks + 1] = kube.background("worker", function()
-      local key, shut = queue:get()
-      while not shut do
-        note("q" .. key)
-        kube.sleep(0)
-        queue:done(key)
-        key, shut = queue:get()
-      end
-    end)
   end
-  for i = 1, 9 do queue:add(tostring(i)) end
   stop:close()
-  queue:shut_down()
   local first = kube.any { function() kube.sleep(0) return "x" end, function() kube.sleep(0) return "y" end }
   note(tostring(first))
   for _, task in ipairs(tasks) do task:wait() end
