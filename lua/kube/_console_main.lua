@@ -5,13 +5,13 @@ local text = require "kube._console_text"
 
 local codec = console.codec
 local NOT_THERE, NOT_ALLOWED, BROKEN, RESET, REFUSED, TIMED_OUT = 2, 13, 32, 104, 111, 110  -- errno
-local PATIENCE = 10
+local PATIENCE, LIST_PATIENCE = 10, 1
 local RELOAD_PATIENCE = 150  -- caches may have to fill, and older revisions to end
 
-local function fail(fmt, ...)
-  io.stderr:write("moonwatch: ", select("#", ...) > 0 and fmt:format(...) or fmt, "\n")
-  os.exit(1)
-end
+local Failure = {}
+
+-- Ends the command with a sentence.
+local function fail(fmt, ...) error(setmetatable({ sentence = fmt:format(...) }, Failure), 0) end
 
 -- The socket of the process that is meant.
 local function find(options)
@@ -30,7 +30,7 @@ local function find(options)
   if found[2] then
     local lines = {}
     for i, process in ipairs(found) do
-      local status, body = console.request(process.path, "GET", "/status", PATIENCE)
+      local status, body = console.request(process.path, "GET", "/status", LIST_PATIENCE)
       local scripts = {}
       for _, script in ipairs(status == 200 and codec.decode(body).scripts or {}) do
         scripts[#scripts + 1] = script.script
@@ -113,7 +113,7 @@ local function tell_outcomes(options, answer, body)
       if not script.revision then
         out:write(("%s: cannot be read, and revision %s goes on:"):format(script.script, other), "\n")
       else
-        out:write(OUTCOMES[script.result]:format(script.script, script.revision, other), "\n")
+        out:write(OUTCOMES[script.result]:format(script.script, script.revision, other ~= "" and other or "none"), "\n")
       end
       if script.report then out:write(text.indent(script.report, "  "), "\n") end
     end
@@ -197,6 +197,10 @@ function commands.top(options)
 end
 
 return function(command, output, control, pid, script, controller, once, ...)
-  return commands[command]({ output = output, control = control, pid = pid, script = script, controller = controller,
-    once = once ~= "" }, ...)
+  local ok, code = pcall(commands[command], { output = output, control = control, pid = pid, script = script,
+    controller = controller, once = once ~= "" }, ...)
+  if ok then return code end
+  if getmetatable(code) ~= Failure then error(code, 0) end
+  io.stderr:write("moonwatch: ", code.sentence, "\n")
+  return 1
 end

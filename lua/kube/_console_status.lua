@@ -22,8 +22,12 @@ local function put_pending(out, status, script)
   local pending = script.pending
   if not pending then return end
   local failed = script.failure and script.failure.revision == pending.revision
-  line(out, "pending", "%s, not active because %s", pending.revision, failed
-    and ("it failed %s ago:"):format(age(status, script.failure.at)) or pending.why)
+  if pending.revision == "" then
+    line(out, "pending", "what is there now cannot be read, %s ago:", age(status, script.failure.at))
+  else
+    line(out, "pending", "%s, not active because %s", pending.revision, failed
+      and ("it failed %s ago:"):format(age(status, script.failure.at)) or pending.why)
+  end
   if failed then out[#out + 1] = text.indent(script.failure.report, "    ") end
 end
 

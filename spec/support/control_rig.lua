@@ -43,11 +43,16 @@ function Rig:write(name, text)
   return path
 end
 
---- Runs a directory with these files, or what `args` says, until the end of the spec.
+--- Runs a directory with these files, or what `args` says, until the end of the spec; on a sandbox of its own unless
+--- they name a kubeconfig.
 function Rig:run(files, args, env)
   for name, text in pairs(files) do self:write(name, text) end
-  local arguments = { "run", "--sandbox", "--log-format", "json" }
-  for _, argument in ipairs(args or { self.scripts }) do arguments[#arguments + 1] = argument end
+  local arguments, sandbox = { "run", "--log-format", "json" }, true
+  for _, argument in ipairs(args or { self.scripts }) do
+    arguments[#arguments + 1] = argument
+    sandbox = sandbox and argument ~= "--kubeconfig"
+  end
+  if sandbox then arguments[#arguments + 1] = "--sandbox" end
   local all = {}
   for name, value in pairs(self.env) do all[name] = value end
   for name, value in pairs(env or {}) do all[name] = value end

@@ -3,6 +3,7 @@
 local server_rig = require "spec.support.server_rig"
 local transport = require "spec.support.transport"
 local unit = require "spec.support.unit"
+local uv = require "luv"
 local C, ffi = unit.C, unit.ffi
 
 local function get(path, more)
@@ -54,6 +55,21 @@ describe("http server", function()
       assert.is_true(rig.port > 0)
       local out = rig:run("curl", { "-sS", ("http://[::1]:%d/"):format(rig.port) })
       assert.are.equal("hello", out)
+    end)
+
+    it("on a unix socket that is its owner's alone, and takes that away when it closes", function()
+      local path = os.tmpname()
+      os.remove(path)
+      serve { path = path }
+      assert.are.equal("600", ("%o"):format(uv.fs_lstat(path).mode % 4096))
+      assert.are.equal("hello", (rig:run("curl", { "-sS", "--unix-socket", path, "http://a/" })))
+      local _, message = server_rig.new { path = path }
+      assert.are.equal(("cannot listen on %s: there is something already"):format(path), message)
+      _, message = server_rig.new { path = "/tmp/" .. ("x"):rep(200) }
+      assert.matches("a path can have at most 107 bytes here$", message)
+      rig:close()
+      rig = nil
+      assert.is_nil(uv.fs_lstat(path))
     end)
 
     it("or says which address it could not have", function()
