@@ -17,10 +17,21 @@ static int settle(struct mw_json *c, const struct mw_walk *w, int rc) {
   return rc;
 }
 
+static inline bool at(const struct mw_json *c, const char *p, char wanted) {
+  return p < c->end && *p == wanted;
+}
+
+// Whether there is a byte at p and it is no white space.
+static inline bool at_text(const struct mw_json *c, const char *p) {
+  return p < c->end && (unsigned char)*p > ' ';
+}
+
 enum mw_json_kind mw_json_peek(struct mw_json *c) {
-  struct mw_walk w = walk_of(c);
-  mw_walk_blank(&w);
-  c->p = w.p;
+  if (!at_text(c, c->p)) {
+    struct mw_walk w = walk_of(c);
+    mw_walk_blank(&w);
+    c->p = w.p;
+  }
   if (c->p == c->end) return MW_JSON_NONE;
   switch (*c->p) {
     case '{':
@@ -48,6 +59,11 @@ int mw_json_skip(struct mw_json *c) {
 }
 
 int mw_json_pass(struct mw_json *c) {
+  const char *quote = at(c, c->p, '"') ? mw_walk_short_text(c->p + 1, c->end) : NULL;
+  if (quote != NULL) {
+    c->p = quote + 1;
+    return 0;
+  }
   if (c->p == c->end || (*c->p != '{' && *c->p != '[')) return mw_json_skip(c);
   const char *end = mw_frame_end(c->p, c->end);
   if (end == NULL) return MW_EPARSE;
@@ -56,6 +72,13 @@ int mw_json_pass(struct mw_json *c) {
 }
 
 int mw_json_string(struct mw_json *c, struct mw_slice *raw, bool *escaped) {
+  const char *quote = at(c, c->p, '"') ? mw_walk_short_text(c->p + 1, c->end) : NULL;
+  if (quote != NULL) {
+    *raw = mw_slice(c->p + 1, (size_t)(quote - c->p - 1));
+    *escaped = false;
+    c->p = quote + 1;
+    return 0;
+  }
   struct mw_walk w = walk_of(c);
   mw_walk_blank(&w);
   return settle(c, &w, mw_walk_string(&w, raw, escaped));
@@ -78,6 +101,17 @@ int mw_json_enter(struct mw_json *c) {
 }
 
 int mw_json_member(struct mw_json *c, bool *first, struct mw_slice *key, bool *escaped) {
+  bool follows = *first || at(c, c->p, ',');
+  const char *name = follows && !*first ? c->p + 1 : c->p;
+  if (follows && at(c, name, '"')) {
+    const char *quote = mw_walk_short_text(name + 1, c->end);
+    if (quote != NULL && at(c, quote + 1, ':') && at_text(c, quote + 2)) {
+      *key = mw_slice(name + 1, (size_t)(quote - name - 1));
+      *escaped = *first = false;
+      c->p = quote + 2;
+      return 1;
+    }
+  }
   struct mw_walk w = walk_of(c);
   return settle(c, &w, mw_walk_member(&w, first, key, escaped));
 }

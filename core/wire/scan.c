@@ -140,12 +140,28 @@ static inline const char *plain_run(struct mw_walk *w, const char *p) {
     w->stops = w->end - p >= 64 ? stops64(p) : stops_tail(p, w->end);
   }
 }
+
+const char *mw_walk_short_text(const char *p, const char *end) {
+  for (int i = 0; i < 2 && end - p >= 16; i++, p += 16) {
+    uint64_t stops = stops16(p);
+    if (stops == 0) continue;
+    p += __builtin_ctzll(stops);
+    return *p == '"' ? p : NULL;
+  }
+  return NULL;
+}
 #else
 static inline bool is_plain(char c) { return (signed char)c >= 0x20 && c != '"' && c != '\\'; }
 
 static const char *plain_run(struct mw_walk *w, const char *p) {
   while (p < w->end && is_plain(*p)) p++;
   return p;
+}
+
+const char *mw_walk_short_text(const char *p, const char *end) {
+  (void)p;
+  (void)end;
+  return NULL;
 }
 #endif
 
