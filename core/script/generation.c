@@ -197,6 +197,20 @@ const char *mw_generation_report(const struct mw_generation *g) {
   return g->report.n > 0 ? g->report.p : "";
 }
 
+// It does not load. When there are files that do not compile, that is why, and all of them are
+// told.
+static void look_for_syntax_errors(struct mw_generation *g) {
+  if (g->config.bundle == NULL) return;
+  struct mw_buf found;
+  mw_buf_init(&found, REPORT_MAX);
+  if (mw_bundle_check(g->config.bundle, &found) < 0 && found.n > 0) {
+    struct mw_buf before = g->report;
+    g->report = found;
+    found = before;
+  }
+  mw_buf_deinit(&found);
+}
+
 int mw_generation_load(struct mw_generation *g, struct mw_err *err) {
   if (load_entry(g) != 0) {
     mw_generation_complain(g, lua_tostring(g->L, -1));
@@ -208,6 +222,7 @@ int mw_generation_load(struct mw_generation *g, struct mw_err *err) {
     g->running_entry = false;
   }
   if (g->report.n == 0) return 0;
+  look_for_syntax_errors(g);
   return mw_err_set(err, MW_ESCRIPT, "%s", g->report.p);
 }
 

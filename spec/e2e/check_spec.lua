@@ -229,6 +229,10 @@ main.lua: does not load
       assert.equal(1, code)
       assert.equal(wanted:format(given, path, path), out)
     end
+    local _, err, code = moonwatch("run", path .. "/main.lua")
+    assert.equal(1, code)
+    has(err, path .. "/lib/b.lua:2: unexpected symbol near '<eof>'\n     1 | return {\n")
+    has(err, path .. "/lib/c.lua:2: unexpected symbol near '='\n     2 | x = = 1\n")
     local errors = cjson.decode((moonwatch("check", "-o", "json", path)))[1].errors
     assert.equal(2, #errors)
     assert.equal(path .. "/lib/c.lua", errors[2].file)
