@@ -13,6 +13,9 @@ local shown = {
   { "kill -9 the operator, set replicas to 2", "the same: nobody is there" },
   { "start it again", "Deployment of 2, Service, entry, Ready=True (2 of 2)" },
   { "delete the website", "nothing" },
+  { "apply it again", "Deployment of 2, Service, entry, Ready=False (0 of 2)" },
+  { "save website.lua with a mistake", "the same; website.lua:21: unexpected symbol near '='" },
+  { "save it: math.max(site.spec.replicas, 3)", "Deployment of 3, Service, entry, Ready=False (0 of 2)" },
 }
 
 -- The names in a directory.
@@ -56,6 +59,9 @@ describe("scripts/demo", function()
       at = result.stdout:find(("  %-40s %s\n"):format(pair[1], pair[2]), at, true)
       assert(at, pair[1] .. "\n" .. result.stdout)
     end
+    local took = result.stdout:match("\nThe new code was active (%d+) ms after it was saved%.", at)
+    assert.is_true(took ~= nil and tonumber(took) > 0, result.stdout)
+    assert.truthy(result.stdout:find("was asked for 0 lists and 0 watches.", at, true), result.stdout)
     local _, lines = (result.stdout .. result.stderr):gsub("\n", "")
     assert.is_true(lines <= 24)
     assert.same({ {}, {} }, { names(directory), processes(directory) })
