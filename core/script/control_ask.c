@@ -6,6 +6,18 @@
 #include "script/operate.h"
 #include "script/program.h"
 
+enum { ARGS_MAX = 3 + 2 * MW_PROGRAM_HISTORY };
+
+// Asks one script: the two texts, then its revision, and what the revisions before it did.
+static int ask(struct mw_program *p, const char *function, const char *const args[2],
+               struct mw_buf *out, struct mw_err *err) {
+  struct mw_generation *g = mw_program_active(p);
+  if (g == NULL) return mw_err_set(err, MW_ECLOSED, "the script has ended");
+  const char *all[ARGS_MAX] = {args[0], args[1], mw_program_revision(p)};
+  size_t count = 3 + mw_program_past(p, all + 3);
+  return mw_operate_call(g, function, all, count, out, err);
+}
+
 // Asks each script, and writes what those answered that know what is meant; how many did. err: of
 // the first one that did not.
 static size_t ask_all(struct mw_control *c, const char *function, const char *const args[2],
@@ -13,13 +25,10 @@ static size_t ask_all(struct mw_control *c, const char *function, const char *co
   size_t answers = 0;
   for (size_t i = 0; i < mw_host_program_count(c->host); i++) {
     struct mw_program *p = mw_host_program(c->host, i);
-    struct mw_generation *g = mw_program_active(p);
     struct mw_err failure = {.code = 0};
     struct mw_buf text;
     mw_buf_init(&text, MW_CONTROL_ANSWER_MAX);
-    if (g == NULL) {
-      mw_err_set(&failure, MW_ECLOSED, "the script has ended");
-    } else if (mw_operate_call(g, function, args, 2, &text, &failure) == 0) {
+    if (ask(p, function, args, &text, &failure) == 0) {
       mw_json_begin(o, NULL, '{');
       mw_json_put_str(o, "script", mw_program_path(p));
       mw_json_put_str(o, "revision", mw_program_revision(p));

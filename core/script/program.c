@@ -17,9 +17,8 @@
 #include "script/heap.h"
 #include "script/host.h"
 #include "script/keep.h"
-#include "script/sched.h"
+#include "script/program_internal.h"
 #include "script/store.h"
-#include "wire/json_write.h"
 
 enum { REPORT_MAX = 64 * 1024 };
 
@@ -28,58 +27,9 @@ static const double drain_seconds = 30;
 static const double drain_patience = 5;
 static const double probation_look = 0.5;
 
-// A revision in its generation.
-struct run {
-  struct mw_program *program;
-  struct mw_generation *generation;
-  struct mw_bundle *bundle;  // NULL: a module
-  bool stuck;                // it did not end: something still points into its state
-};
-
-struct mw_program {
-  struct mw_host *host;
-  struct mw_program_config config;
-  struct mw_bundle_source *source;  // NULL: not watched
-  struct run *active, *staging;
-  struct run *retiring[MW_PROGRAM_RETIRING];
-  struct mw_bundle *next;                         // offered, and waits for its turn
-  struct mw_bundle *history[MW_PROGRAM_HISTORY];  // those that were active before, newest first
-  char *bad[MW_PROGRAM_HISTORY];                  // revisions that failed in probation
-  size_t bad_next;
-  struct mw_keep *keep;
-  struct mw_store *store;
-  uint64_t offered_at;  // of the staging one
-  struct mw_timer *warm_up;
-  struct mw_timer *probation;  // running: the active one may be taken back
-  uint64_t probation_ends;
-  double failing_before;  // the part of reconciles that failed in the revision before
-  char *failure;          // of the staging one at its commit
-  char *fault;            // of the active one, to be looked at from the loop
-  bool failed;            // the last one has ended for that, and the process goes on
-  bool undone;
-  mw_loop_cb done;  // stopping
-  void *done_ctx;
-  // What is told of it.
-  double active_at;  // wall clock: when the active one became it
-  unsigned long reloads, failures;
-  struct failure {
-    char revision[MW_BUNDLE_REVISION_SIZE];
-    char *report;
-    double at;
-  } last_failure;          // report NULL: none since the last success
-  struct mw_bundle *held;  // what was offered while nothing is taken
-  double held_at;          // 0: offers are taken
-  mw_loop_cb changed;
-  void *changed_ctx;
-};
-
 static void go_on(struct mw_program *p);
-static void note_active(struct mw_program *p);
-static void note_failure(struct mw_program *p, const struct mw_bundle *b, const char *report);
-static bool hold_back(struct mw_program *p, struct mw_bundle *b);
-static void adopt(struct mw_program *p, struct mw_bundle *b);
 static bool has_place(const struct mw_program *p);
-static void retire(struct mw_program *p, struct run *r, bool was_active);
+static void retire(struct mw_program *p, struct mw_program_run *r, bool was_active);
 
 struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_config *config) {
   struct mw_program *p = mw_xcalloc(1, sizeof *p);
@@ -90,13 +40,13 @@ struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_
   return p;
 }
 
-static const char *revision_of(const struct run *r) {
+const char *mw_program_revision_of(const struct mw_program_run *r) {
   return r != NULL && r->bundle != NULL ? mw_bundle_revision(r->bundle) : "";
 }
 
 // ---- failures ----
 
-static bool is_bad(const struct mw_program *p, const struct mw_bundle *b) {
+bool mw_program_is_bad(const struct mw_program *p, const struct mw_bundle *b) {
   for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++)
     if (p->bad[i] != NULL && strcmp(p->bad[i], mw_bundle_revision(b)) == 0) return true;
   return false;
@@ -110,9 +60,9 @@ static void mark_bad(struct mw_program *p, const struct mw_bundle *b) {
 
 static void tell_failure(struct mw_program *p, const struct mw_bundle *b, const char *report) {
   mw_log(MW_LOG_ERROR, "reload failed; what runs goes on", MW_STR("script", mw_bundle_origin(b)),
-         MW_STR("failed", mw_bundle_revision(b)), MW_STR("active", revision_of(p->active)),
-         MW_STR("error", report));
-  note_failure(p, b, report);
+         MW_STR("failed", mw_bundle_revision(b)),
+         MW_STR("active", mw_program_revision_of(p->active)), MW_STR("error", report));
+  mw_program_note_failure(p, mw_bundle_revision(b), report);
 }
 
 // The active revision fails in its probation: the one before comes back.
@@ -121,9 +71,11 @@ static bool take_back(struct mw_program *p, const char *report) {
   mw_timer_cancel(&p->probation);
   mark_bad(p, p->active->bundle);
   mw_log(MW_LOG_ERROR, "the new revision failed; going back to the one before",
-         MW_STR("failed", revision_of(p->active)),
+         MW_STR("failed", mw_program_revision_of(p->active)),
          MW_STR("back", mw_bundle_revision(p->history[0])), MW_STR("error", report));
-  adopt(p, p->history[0]);
+  mw_program_note_failure(p, mw_program_revision_of(p->active), report);
+  p->taken_back = true;
+  mw_program_adopt(p, p->history[0]);
   return true;
 }
 
@@ -134,9 +86,10 @@ static void end_active(struct mw_program *p, const char *report) {
     return;
   }
   mw_log(MW_LOG_ERROR, "script failed; the others go on", MW_STR("script", p->config.path),
-         MW_STR("revision", revision_of(p->active)), MW_STR("error", report));
+         MW_STR("revision", mw_program_revision_of(p->active)), MW_STR("error", report));
+  mw_program_note_failure(p, mw_program_revision_of(p->active), report);
   p->failed = true;
-  struct run *r = p->active;
+  struct mw_program_run *r = p->active;
   if (!has_place(p)) return;
   p->active = NULL;
   retire(p, r, false);
@@ -154,13 +107,13 @@ static void on_fault(void *arg) {
 
 // Called from within the generation: what follows is for the loop.
 static void on_failed(void *ctx, const char *report) {
-  struct run *r = ctx;
+  struct mw_program_run *r = ctx;
   struct mw_program *p = r->program;
   if (r == p->staging) {
     if (p->failure == NULL) p->failure = mw_xstrdup(report);
   } else if (r != p->active) {
     mw_log(MW_LOG_ERROR, "a revision that was replaced failed while it ended",
-           MW_STR("revision", revision_of(r)), MW_STR("error", report));
+           MW_STR("revision", mw_program_revision_of(r)), MW_STR("error", report));
   } else if (p->fault == NULL) {
     p->fault = mw_xstrdup(report);
     mw_loop_post(mw_host_loop(p->host), on_fault, p);
@@ -169,15 +122,16 @@ static void on_failed(void *ctx, const char *report) {
 
 // ---- runs ----
 
-static void run_free(struct run *r) {
+static void run_free(struct mw_program_run *r) {
   mw_generation_free(r->generation);
   if (r->bundle != NULL) mw_bundle_unref(r->bundle);
   mw_free(r);
 }
 
 // NULL and err when it does not load; what is left of it then retires.
-static struct run *run_new(struct mw_program *p, struct mw_bundle *b, struct mw_err *err) {
-  struct run *r = mw_xcalloc(1, sizeof *r);
+static struct mw_program_run *run_new(struct mw_program *p, struct mw_bundle *b,
+                                      struct mw_err *err) {
+  struct mw_program_run *r = mw_xcalloc(1, sizeof *r);
   r->program = p;
   struct mw_generation_config config = {.bundle = b,
                                         .module = p->config.module,
@@ -199,7 +153,7 @@ static struct run *run_new(struct mw_program *p, struct mw_bundle *b, struct mw_
   return r;
 }
 
-static size_t place_of(const struct mw_program *p, const struct run *r) {
+static size_t place_of(const struct mw_program *p, const struct mw_program_run *r) {
   size_t i = 0;
   while (i < MW_PROGRAM_RETIRING && p->retiring[i] != r) i++;
   return i;
@@ -210,12 +164,13 @@ static bool has_place(const struct mw_program *p) {
 }
 
 static void on_retired(void *arg) {
-  struct run *r = arg;
+  struct mw_program_run *r = arg;
   struct mw_program *p = r->program;
   if (!mw_generation_has_ended(r->generation)) {
     r->stuck = true;  // it keeps its place
   } else {
     p->retiring[place_of(p, r)] = NULL;
+    mw_program_keep_past(p, r);
     run_free(r);
   }
   mw_host_poke(p->host);
@@ -223,7 +178,7 @@ static void on_retired(void *arg) {
 }
 
 // Ends a run for which there is a place.
-static void retire(struct mw_program *p, struct run *r, bool was_active) {
+static void retire(struct mw_program *p, struct mw_program_run *r, bool was_active) {
   p->retiring[place_of(p, NULL)] = r;
   if (was_active) {
     mw_generation_retire(r->generation, drain_seconds, drain_patience, on_retired, r);
@@ -235,7 +190,7 @@ static void retire(struct mw_program *p, struct run *r, bool was_active) {
 // ---- staging ----
 
 static void drop_staging(struct mw_program *p) {
-  struct run *r = p->staging;
+  struct mw_program_run *r = p->staging;
   p->staging = NULL;
   mw_timer_cancel(&p->warm_up);
   mw_keep_drop(p->keep);
@@ -313,31 +268,32 @@ static void on_probation(void *arg) {
   if (fault != NULL) take_back(p, fault);
 }
 
-static void begin_probation(struct mw_program *p, const struct run *old) {
+static void begin_probation(struct mw_program *p, const struct mw_program_run *old) {
   p->failing_before = failing(old->generation);
   p->probation_ends = mw_clock_now() + (uint64_t)MW_PROGRAM_PROBATION * 1000000000;
   mw_timer_cancel(&p->probation);
   p->probation = mw_timer_start(mw_host_loop(p->host), probation_look, on_probation, p);
 }
 
-static void tell_success(const struct mw_program *p, const struct run *old) {
+static void tell_success(const struct mw_program *p, const struct mw_program_run *old) {
   mw_log(MW_LOG_INFO, "reloaded", MW_STR("script", mw_bundle_origin(p->active->bundle)),
-         MW_STR("revision", revision_of(p->active)), MW_STR("before", revision_of(old)),
+         MW_STR("revision", mw_program_revision_of(p->active)),
+         MW_STR("before", mw_program_revision_of(old)),
          MW_NUM("seconds", (double)(mw_clock_now() - p->offered_at) / 1e9));
 }
 
 // The generation that takes over has been committed: the one before may go. Its informers are held
 // before it lets go of them.
-static void replace(struct mw_program *p, struct run *old) {
+static void replace(struct mw_program *p, struct mw_program_run *old) {
   mw_generation_each_wanted(old->generation, keep_wanted, p);
-  if (!is_bad(p, old->bundle)) remember(p, old->bundle);
+  if (!mw_program_is_bad(p, old->bundle)) remember(p, old->bundle);
   begin_probation(p, old);
   retire(p, old, true);
 }
 
 // All in this turn of the loop.
 static void commit_staging(struct mw_program *p) {
-  struct run *old = p->active, *new = p->staging;
+  struct mw_program_run *old = p->active, *new = p->staging;
   struct mw_err err;
   mw_timer_cancel(&p->warm_up);
   if (old != NULL && mw_generation_hand_over(old->generation, new->generation, &err) < 0) {
@@ -357,7 +313,7 @@ static void commit_staging(struct mw_program *p) {
   mw_keep_settle(p->keep);
   if (old != NULL) replace(p, old);
   tell_success(p, old);
-  note_active(p);
+  mw_program_note_active(p);
 }
 
 static void stage(struct mw_program *p, struct mw_bundle *b) {
@@ -420,17 +376,16 @@ static void go_on(struct mw_program *p) {
 }
 
 void mw_program_offer(struct mw_program *p, struct mw_bundle *b) {
-  if (!hold_back(p, b)) adopt(p, b);
+  if (!mw_program_hold_back(p, b)) mw_program_adopt(p, b);
 }
 
-// Makes it the active one, if it can be.
-static void adopt(struct mw_program *p, struct mw_bundle *b) {
+void mw_program_adopt(struct mw_program *p, struct mw_bundle *b) {
   if (p->done != NULL || (p->active == NULL && !p->failed)) return;
   if (p->next != NULL) mw_bundle_unref(p->next);
   p->next = NULL;
   if (p->staging != NULL) drop_staging(p);
-  if (strcmp(mw_bundle_revision(b), revision_of(p->active)) == 0) return;
-  if (is_bad(p, b)) {
+  if (strcmp(mw_bundle_revision(b), mw_program_revision_of(p->active)) == 0) return;
+  if (mw_program_is_bad(p, b)) {
     mw_log(MW_LOG_DEBUG, "a revision that failed before is left alone",
            MW_STR("revision", mw_bundle_revision(b)));
     return;
@@ -446,7 +401,8 @@ static void on_source(void *ctx, struct mw_bundle *b, const struct mw_err *err) 
     return;
   }
   mw_log(MW_LOG_ERROR, "reload failed; what runs goes on", MW_STR("script", p->config.path),
-         MW_STR("active", revision_of(p->active)), MW_STR("error", err->message));
+         MW_STR("active", mw_program_revision_of(p->active)), MW_STR("error", err->message));
+  mw_program_note_failure(p, "", err->message);
 }
 
 static void watch(struct mw_program *p) {
@@ -470,7 +426,7 @@ const char *mw_program_report(const struct mw_program *p) {
 void mw_program_commit(struct mw_program *p) {
   if (p->config.watched && p->config.path != NULL) watch(p);
   mw_generation_commit(p->active->generation);
-  note_active(p);
+  mw_program_note_active(p);
 }
 
 struct mw_generation *mw_program_active(struct mw_program *p) {
@@ -496,7 +452,7 @@ void mw_program_look(struct mw_program *p) {
 
 static void on_active_stopped(void *arg) {
   struct mw_program *p = arg;
-  struct run *r = p->active;
+  struct mw_program_run *r = p->active;
   if (!mw_generation_is_drained(r->generation)) p->undone = true;
   p->active = NULL;
   if (mw_generation_has_ended(r->generation)) {
@@ -541,253 +497,8 @@ void mw_program_free(struct mw_program *p) {
     mw_free(p->bad[i]);
   }
   if (p->next != NULL) mw_bundle_unref(p->next);
-  if (p->held != NULL) mw_bundle_unref(p->held);
-  mw_free(p->last_failure.report);
+  mw_program_forget(p);
   mw_keep_free(p->keep);
   mw_store_free(p->store);
   mw_free(p);
-}
-
-// ---- operating it ----
-
-static void changed(struct mw_program *p) {
-  if (p->changed != NULL) p->changed(p->changed_ctx);
-}
-
-static void note_active(struct mw_program *p) {
-  p->reloads += p->active_at > 0;
-  p->active_at = mw_clock_wall();
-  mw_free(p->last_failure.report);
-  p->last_failure.report = NULL;
-  changed(p);
-}
-
-static void note_failure(struct mw_program *p, const struct mw_bundle *b, const char *report) {
-  p->failures++;
-  mw_free(p->last_failure.report);
-  p->last_failure.report = mw_xstrdup(report);
-  p->last_failure.at = mw_clock_wall();
-  snprintf(p->last_failure.revision, sizeof p->last_failure.revision, "%s", mw_bundle_revision(b));
-  changed(p);
-}
-
-static bool hold_back(struct mw_program *p, struct mw_bundle *b) {
-  if (p->held_at <= 0) return false;
-  if (p->held != NULL) mw_bundle_unref(p->held);
-  bool same = strcmp(mw_bundle_revision(b), revision_of(p->active)) == 0;
-  p->held = same ? NULL : mw_bundle_ref(b);
-  changed(p);
-  return true;
-}
-
-void mw_program_on_change(struct mw_program *p, mw_loop_cb cb, void *ctx) {
-  p->changed = cb;
-  p->changed_ctx = ctx;
-}
-
-const char *mw_program_path(const struct mw_program *p) { return p->config.path; }
-
-const char *mw_program_revision(const struct mw_program *p) { return revision_of(p->active); }
-
-static const char *pending_revision(const struct mw_program *p) {
-  if (p->next != NULL) return mw_bundle_revision(p->next);
-  if (p->staging != NULL) return revision_of(p->staging);
-  if (p->held != NULL) return mw_bundle_revision(p->held);
-  return p->last_failure.report != NULL ? p->last_failure.revision : NULL;
-}
-
-// Why the pending revision is not the active one.
-static void tell_pending(const struct mw_program *p, struct mw_json_out *o) {
-  const char *revision = pending_revision(p);
-  if (revision == NULL) return;
-  char why[2 * MW_ERR_MESSAGE_MAX] = "";
-  mw_json_begin(o, "pending", '{');
-  mw_json_put_str(o, "revision", revision);
-  if (p->next != NULL) {
-    snprintf(why, sizeof why, "%d revisions before it have not ended yet", MW_PROGRAM_RETIRING);
-  } else if (p->staging != NULL) {
-    char missing[MW_ERR_MESSAGE_MAX];
-    mw_keep_missing(p->keep, missing, sizeof missing);
-    snprintf(why, sizeof why, "it waits for the cache of %s", missing);
-    mw_json_put_str(o, "missing", missing);
-  } else if (p->held != NULL) {
-    snprintf(why, sizeof why, "reloads are held; release them with: moonwatch hold off");
-  }
-  mw_json_put_str(o, "why", why[0] != '\0' ? why : p->last_failure.report);
-  mw_json_end(o, '}');
-}
-
-static const char *state_of(const struct mw_program *p) {
-  if (p->done != NULL) return "stopping";
-  if (p->active == NULL) return "ended";
-  if (mw_generation_is_loading(p->active->generation)) return "loading";
-  if (p->staging != NULL) return "warming";
-  if (p->next != NULL) return "staging";
-  if (p->held_at > 0) return "held";
-  return p->last_failure.report != NULL ? "failed" : "active";
-}
-
-static void tell_files(const struct mw_bundle *b, struct mw_json_out *o) {
-  mw_json_begin(o, "files", '[');
-  for (size_t i = 0; i < mw_bundle_count(b); i++) {
-    const struct mw_bundle_file *f = mw_bundle_at(b, i);
-    mw_json_begin(o, NULL, '{');
-    mw_json_put_str(o, "name", f->name);
-    mw_json_put_str(o, "path", f->path);
-    mw_json_put_num(o, "bytes", (double)f->size);
-    mw_json_end(o, '}');
-  }
-  mw_json_end(o, ']');
-}
-
-// Whether there is a revision to go back to: one that became active again is also remembered.
-static bool is_past(const struct mw_program *p, const struct mw_bundle *b) {
-  return b != NULL && strcmp(mw_bundle_revision(b), revision_of(p->active)) != 0;
-}
-
-static void tell_revisions(const struct mw_program *p, struct mw_json_out *o) {
-  mw_json_begin(o, "history", '[');
-  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++)
-    if (is_past(p, p->history[i])) mw_json_put_str(o, NULL, mw_bundle_revision(p->history[i]));
-  mw_json_end(o, ']');
-  mw_json_begin(o, "bad", '[');
-  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++)
-    if (p->bad[i] != NULL) mw_json_put_str(o, NULL, p->bad[i]);
-  mw_json_end(o, ']');
-  mw_json_begin(o, "retiring", '[');
-  for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++)
-    if (p->retiring[i] != NULL) mw_json_put_str(o, NULL, revision_of(p->retiring[i]));
-  mw_json_end(o, ']');
-}
-
-static void tell_failures(const struct mw_program *p, struct mw_json_out *o) {
-  mw_json_put_num(o, "reloads", (double)p->reloads);
-  mw_json_put_num(o, "failures", (double)p->failures);
-  if (p->last_failure.report == NULL) return;
-  mw_json_begin(o, "failure", '{');
-  mw_json_put_str(o, "revision", p->last_failure.revision);
-  mw_json_put_num(o, "at", p->last_failure.at);
-  mw_json_put_str(o, "report", p->last_failure.report);
-  mw_json_end(o, '}');
-}
-
-static void tell_state(struct lua_State *L, struct mw_json_out *o) {
-  const struct mw_heap *heap = mw_heap_of(L);
-  mw_json_put_num(o, "tasks", mw_sched_task_count(mw_sched_of(L)));
-  if (heap == NULL) return;
-  mw_json_put_num(o, "memory_bytes", (double)mw_heap_used(heap));
-  mw_json_put_num(o, "memory_limit_bytes", (double)mw_heap_limit(heap));
-}
-
-void mw_program_tell(const struct mw_program *p, struct mw_json_out *o) {
-  mw_json_put_str(o, "script", p->config.path);
-  mw_json_put_str(o, "state", state_of(p));
-  if (p->active != NULL) mw_json_put_str(o, "revision", revision_of(p->active));
-  mw_json_put_num(o, "active_since", p->active_at);
-  mw_json_put_bool(o, "watched", p->config.watched);
-  mw_json_put_bool(o, "probation", p->probation != NULL);
-  if (p->held_at > 0) mw_json_put_num(o, "held_since", p->held_at);
-  tell_pending(p, o);
-  tell_failures(p, o);
-  tell_revisions(p, o);
-  if (p->active == NULL) return;
-  if (p->active->bundle != NULL) tell_files(p->active->bundle, o);
-  tell_state(mw_generation_state(p->active->generation), o);
-}
-
-static void set_revision(char out[MW_BUNDLE_REVISION_SIZE], const struct mw_bundle *b) {
-  snprintf(out, MW_BUNDLE_REVISION_SIZE, "%s", mw_bundle_revision(b));
-}
-
-// Who asks for a revision by hand means it, also one that has failed before.
-static void forgive(struct mw_program *p, const struct mw_bundle *b) {
-  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++) {
-    if (p->bad[i] == NULL || strcmp(p->bad[i], mw_bundle_revision(b)) != 0) continue;
-    mw_free(p->bad[i]);
-    p->bad[i] = NULL;
-  }
-}
-
-int mw_program_reload(struct mw_program *p, char out[MW_BUNDLE_REVISION_SIZE], struct mw_err *err) {
-  struct mw_bundle *b = mw_bundle_read(p->config.path, err);
-  if (b == NULL) return err->code;
-  set_revision(out, b);
-  forgive(p, b);
-  mw_program_offer(p, b);
-  changed(p);
-  mw_bundle_unref(b);
-  return 0;
-}
-
-// Whether it is the one that is meant: with a text its beginning, else the last that is not bad.
-static bool is_meant(const struct mw_program *p, const struct mw_bundle *b, const char *text) {
-  if (!is_past(p, b)) return false;
-  return text != NULL ? strncmp(mw_bundle_revision(b), text, strlen(text)) == 0 : !is_bad(p, b);
-}
-
-static int no_such_revision(const struct mw_program *p, const char *text, struct mw_err *err) {
-  char known[MW_PROGRAM_HISTORY * (MW_BUNDLE_REVISION_SIZE + 2)] = "";
-  size_t n = 0;
-  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++) {
-    if (!is_past(p, p->history[i])) continue;
-    n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n > 0 ? ", " : "",
-                          mw_bundle_revision(p->history[i]));
-  }
-  if (n == 0 || text == NULL) {
-    return mw_err_set(err, MW_ENOTFOUND, "%s has no revision to go back to", p->config.path);
-  }
-  return mw_err_set(err, MW_ENOTFOUND, "%s remembers no revision %s; it has: %s", p->config.path,
-                    text, known);
-}
-
-int mw_program_rollback(struct mw_program *p, const char *text, char out[MW_BUNDLE_REVISION_SIZE],
-                        struct mw_err *err) {
-  struct mw_bundle *found = NULL;
-  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++) {
-    if (!is_meant(p, p->history[i], text)) continue;
-    if (found != NULL && text != NULL) {
-      return mw_err_set(err, MW_EINVAL, "%s is the beginning of %s and of %s; give more of it",
-                        text, mw_bundle_revision(found), mw_bundle_revision(p->history[i]));
-    }
-    if (found == NULL) found = p->history[i];
-  }
-  if (text != NULL && found == NULL && strncmp(revision_of(p->active), text, strlen(text)) == 0) {
-    return mw_err_set(err, MW_EINVAL, "%s is the active revision", revision_of(p->active));
-  }
-  if (found == NULL) return no_such_revision(p, text, err);
-  mw_bundle_ref(found);  // what happens next may forget it
-  set_revision(out, found);
-  forgive(p, found);
-  adopt(p, found);
-  changed(p);
-  mw_bundle_unref(found);
-  return 0;
-}
-
-void mw_program_hold(struct mw_program *p, bool on) {
-  if (on == (p->held_at > 0)) return;
-  p->held_at = on ? mw_clock_wall() : 0;
-  struct mw_bundle *b = p->held;
-  p->held = NULL;
-  if (b == NULL) return;
-  adopt(p, b);
-  mw_bundle_unref(b);
-}
-
-static bool is_revision(const struct mw_bundle *b, const char *revision) {
-  return b != NULL && strcmp(mw_bundle_revision(b), revision) == 0;
-}
-
-enum mw_program_outcome mw_program_outcome(const struct mw_program *p, const char *revision) {
-  if (p->done != NULL || p->active == NULL) return MW_PROGRAM_ENDED;
-  if (is_revision(p->next, revision)) return MW_PROGRAM_PENDING;
-  if (p->staging != NULL && is_revision(p->staging->bundle, revision)) return MW_PROGRAM_PENDING;
-  if (is_revision(p->active->bundle, revision)) return MW_PROGRAM_ACTIVE;
-  if (is_revision(p->held, revision)) return MW_PROGRAM_HELD;
-  return mw_program_failure(p, revision) != NULL ? MW_PROGRAM_FAILED : MW_PROGRAM_REPLACED;
-}
-
-const char *mw_program_failure(const struct mw_program *p, const char *revision) {
-  const struct failure *f = &p->last_failure;
-  return f->report != NULL && strcmp(f->revision, revision) == 0 ? f->report : NULL;
 }

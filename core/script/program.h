@@ -76,6 +76,9 @@ const char *mw_program_path(const struct mw_program *p);      // NULL: a module
 const char *mw_program_revision(const struct mw_program *p);  // of the active one, "": none
 // Writes what there is to know of it, as members of an object.
 void mw_program_tell(const struct mw_program *p, struct mw_json_out *o);
+// What the last revisions did that have ended, as pairs of a revision and what
+// lua/kube/_operate.lua made of it; how many texts. Borrowed.
+size_t mw_program_past(const struct mw_program *p, const char *out[2 * MW_PROGRAM_HISTORY]);
 // cb(ctx) is called when another revision is active, one has failed, or one is held back. It must
 // not call into the program. One observer.
 void mw_program_on_change(struct mw_program *p, mw_loop_cb cb, void *ctx);

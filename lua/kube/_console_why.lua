@@ -31,13 +31,14 @@ local function queue_line(controller)
   return table.concat(parts, ", ")
 end
 
-local function put_runs(out, runs)
+local function put_runs(out, runs, revision)
   local rows, notes = {}, {}
   for i = math.max(1, #runs - RUNS + 1), #runs do
     local run = runs[i]
     rows[#rows + 1] = { os.date("%H:%M:%S", run.time), run.result, tostring(run.attempt), text.duration(run.waited),
       text.duration(run.duration), tostring(run.reads), tostring(run.written),
-      run.next and text.duration(run.next) or "", table.concat(run.reasons, ", ") }
+      run.next and text.duration(run.next) or "", table.concat(run.reasons, ", ")
+      .. (run.revision ~= revision and (" (revision %s)"):format(run.revision) or "") }
     notes[#rows + 1] = run
   end
   if not rows[1] then
@@ -72,7 +73,7 @@ function M.lines(key, answer)
       elseif controller.state == "standby" then
         out[#out + 1] = "    nothing runs here: another process leads"
       end
-      put_runs(out, controller.runs)
+      put_runs(out, controller.runs, script.revision)
     end
   end
   return out

@@ -65,4 +65,19 @@ function History:each_last(visit)
   end
 end
 
+--- The last runs of each key, by key, at most so many of each: for those who ask when it is gone.
+---@param count integer
+---@return table<string, kube.Run[]>
+function History:last(count)
+  local out = {}
+  for _, half in ipairs { self._young, self._old } do
+    for key, runs in pairs(half) do
+      local list = {}
+      for i = math.max(runs.first, runs.last - count + 1), runs.last do list[#list + 1] = runs[i] end
+      out[key] = list
+    end
+  end
+  return out
+end
+
 return history

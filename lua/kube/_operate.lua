@@ -8,6 +8,7 @@ local time = require "kube._time"
 local codec = core.codec
 local M = {}
 
+local PAST_RUNS = 2
 local SHOWN = 5  -- slow keys and failing keys
 local SEARCH_MAX = 100000  -- keys that are looked at for one that was meant
 local FAILED = { error = true, terminal = true, timeout = true, gave_up = true }
@@ -70,17 +71,48 @@ local function cached(controller, key)
     deleting_since = metadata.deletionTimestamp }
 end
 
-local function told(run)
-  return { time = run.time, reasons = codec.array(codec.copy(run.reasons)), attempt = run.attempt, waited = run.waited,
-    duration = run.duration, reads = run.reads, writes = codec.array(codec.copy(run.writes)), written = run.written,
+-- A run as plain data. What is known of it, and not more: an error may hold anything.
+local function told(run, revision)
+  return { revision = revision, time = run.time, reasons = codec.array(run.reasons), attempt = run.attempt,
+    waited = run.waited, duration = run.duration, reads = run.reads, writes = run.writes, written = run.written,
     result = run.result, error = run.error, next = run.next }
 end
 
+--- The last runs of all controllers, by their names and by key: what is kept of a revision that ends; nil when there
+--- are none.
+---@return string?
+function M.past()
+  local out, any = codec.object {}, false
+  for controller in each() do
+    local runs = codec.object {}
+    for key, list in pairs(controller.history:last(PAST_RUNS)) do
+      runs[key], any = codec.array {}, true
+      for i, run in ipairs(list) do runs[key][i] = told(run) end
+    end
+    out[controller.name] = runs
+  end
+  return any and codec.encode(out) or nil
+end
+
+-- The runs of earlier revisions, oldest first. past: revision, text of M.past(), and so on.
+local function earlier(controller, key, past)
+  local out = {}
+  for i = 1, #past, 2 do
+    local runs = codec.decode(past[i + 1])[controller.name]
+    for _, run in ipairs(runs and runs[key] or {}) do
+      run.revision = past[i]
+      out[#out + 1] = run
+    end
+  end
+  table.sort(out, function(a, b) return a.time < b.time end)
+  return out
+end
+
 -- What a controller knows of a key; nil when that is nothing.
-local function known(controller, key)
+local function known(controller, key, revision, past)
   local object, queued = cached(controller, key), controller.queue._handle:look(key)
-  local runs = codec.array {}
-  for i, run in ipairs(controller.history:of(key)) do runs[i] = told(run) end
+  local runs = codec.array(earlier(controller, key, past or {}))
+  for _, run in ipairs(controller.history:of(key)) do runs[#runs + 1] = told(run, revision) end
   if not object and not queued and not runs[1] then return nil end
   local state, missing = state_of(controller)
   if queued then queued.reasons = codec.array(queued.reasons) end
@@ -106,17 +138,19 @@ end
 --- What became of a key, for `moonwatch why`.
 ---@param key string
 ---@param name? string of a controller; default: all
+---@param revision? string of this script
+---@param ... string revisions that have ended, each with what M.past() said in it
 ---@return string?
 ---@return string?
-function M.why(key, name)
+function M.why(key, name, revision, ...)
   local only, problem
   if name then
     only, problem = find(name)
     if not only then return nil, problem end
   end
-  local list = codec.array {}
+  local list, past = codec.array {}, { ... }
   for controller in each() do
-    if not only or controller == only then list[#list + 1] = known(controller, key) end
+    if not only or controller == only then list[#list + 1] = known(controller, key, revision, past) end
   end
   if list[1] then return codec.encode(list) end
   if not next(controllers.by_name) then return nil, "the script has no controllers" end

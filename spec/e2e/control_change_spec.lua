@@ -1,4 +1,5 @@
 -- moonwatch reload, rollback and hold, tried on real processes.
+local cjson = require "cjson"
 local cleanup = require "spec.support.cleanup"
 local control_rig = require "spec.support.control_rig"
 local run = require "spec.support.run"
@@ -132,6 +133,53 @@ describe("another revision, asked for by hand,", function()
     assert.equal("active", rig:json("reload").scripts[1].result)
     assert.equal(1, waiting:wait_exit(30))
     assert.matches("another revision came after", waiting.stderr, 1, true)
+  end)
+
+  it("that fails soon after is taken back, and status says why, until it is asked for again", function()
+    local first = active().revision
+    rig:write("main.lua", [[
+      local kube = require "kube"
+      kube.sleep(0)
+      error("it broke")
+    ]])
+    local out = rig:moonwatch("reload", "-o", "json")
+    local second = cjson.decode(out).scripts[1].revision
+    local script = rig:status_when(function(s)
+      return s.scripts[1].revision == first and s.scripts[1].reloads == 2
+    end).scripts[1]
+    assert.same({ second }, script.bad)
+    assert.equal(second, script.pending.revision)
+    assert.matches("it broke", script.pending.why, 1, true)
+    assert.same({}, script.history)
+    out = rig:moonwatch("reload", "-o", "json")
+    assert.equal(second, cjson.decode(out).scripts[1].revision)
+    rig:status_when(function(s) return s.scripts[1].reloads == 4 and s.scripts[1].revision == first end)
+    rig:write("main.lua", version(2))
+    assert.equal("active", rig:json("reload").scripts[1].result)
+    assert.is_nil(active().pending)
+  end)
+
+  it("that is saved is taken by itself, unless reloads are held", function()
+    local watched = control_rig.new()
+    watched:run({ ["main.lua"] = version(1) }):wait_line("^ready", 30)
+    local first = watched:json("status").scripts[1].revision
+    watched:write("main.lua", "local x = = 1\n")
+    watched:status_when(function(s) return s.scripts[1].state == "failed" end)
+    watched:write("main.lua", version(1))
+    local script = watched:status_when(function(s) return s.scripts[1].state == "active" end).scripts[1]
+    assert.equal(first, script.revision)
+    assert.is_nil(script.pending)
+    watched:moonwatch("hold", "on")
+    watched:write("main.lua", version(2))
+    script = watched:status_when(function(s) return s.scripts[1].pending end).scripts[1]
+    assert.equal(first, script.revision)
+    local pending = script.pending.revision
+    watched:moonwatch("hold", "off")
+    watched:status_when(function(s) return s.scripts[1].revision == pending end)
+    os.remove(watched.scripts .. "/main.lua")
+    script = watched:status_when(function(s) return s.scripts[1].state == "failed" end).scripts[1]
+    assert.equal("", script.pending.revision)
+    assert.matches("what is there now cannot be read, %S+ ago:\n    ", (watched:moonwatch("status")))
   end)
 
   it("does not keep a process from ending", function()

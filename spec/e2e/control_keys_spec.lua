@@ -101,6 +101,21 @@ describe("moonwatch why", function()
     assert.same({ "enqueue" }, maps.runs[2].reasons)
   end)
 
+  it("remembers what revisions did that have ended", function()
+    start(rig, { "fail" })
+    local before = rig:json("status").scripts[1].revision
+    rig:write("main.lua", (SCRIPT:gsub("it cannot be done", "it still cannot")))
+    local after = rig:json("reload").scripts[1].active
+    local runs = rig:until_json(function(w)
+      local found = w.scripts[1].controllers[1].runs
+      return #found >= 2 and found[1].revision == before and found[#found].revision == after
+    end, "why", "default/fail").scripts[1].controllers[1].runs
+    assert.matches("it cannot be done", runs[1].error, 1, true)
+    assert.matches("it still cannot", runs[#runs].error, 1, true)
+    local out = rig:moonwatch("why", "default/fail")
+    assert.matches("initial v1/configmaps (revision " .. before .. ")\n", out, 1, true)
+  end)
+
   it("says when nobody knows the key, and which one was perhaps meant", function()
     start(rig, { "later" })
     for arguments, sentence in pairs {
