@@ -1,5 +1,5 @@
--- An HTTP/1.1 client for specs, on luv's default loop: whole responses and streams, over plain TCP
--- or TLS. TLS is openssl's own client as a process per connection, whose pipes are the bytes.
+-- An HTTP/1.1 client for specs, on luv's default loop: whole responses and streams, over plain TCP,
+-- a unix socket or TLS. TLS is openssl's own client as a process per connection, whose pipes are the bytes.
 --
 --   local client = http_client.new { url = "https://127.0.0.1:6443", ca = "/path/ca.crt" }
 --   local answer = client:request { method = "GET", path = "/version", headers = { { "Accept", "*/*" } } }
@@ -155,6 +155,17 @@ local function connect_plain(self, host, port)
   end)
 end
 
+local function connect_unix(self, path)
+  local socket = uv.new_pipe(false)
+  self._out, self._handles = socket, { socket }
+  socket:connect(path, function(err)
+    if err then return self:_data(err) end
+    self._ready = true
+    if self._pending then socket:write(self._pending) end
+    socket:read_start(function(read_err, data) self:_data(read_err, data) end)
+  end)
+end
+
 local function connect_tls(self, host, port)
   local stdin, stdout = uv.new_pipe(false), uv.new_pipe(false)
   local process, problem
@@ -171,7 +182,9 @@ end
 
 local function connect(client)
   local self = setmetatable({ client = client }, Connection)
-  if client.tls then
+  if client.socket then
+    connect_unix(self, client.socket)
+  elseif client.tls then
     connect_tls(self, client.host, client.port)
   else
     connect_plain(self, client.host, client.port)
@@ -181,8 +194,12 @@ end
 
 -- ---- the client ----
 
---- options: url, ca (a file, for https), headers (an array of pairs, sent with every request).
+--- options: url, ca (a file, for https), headers (an array of pairs, sent with every request); or socket, the path of
+--- a unix socket, instead of a url.
 function http_client.new(options)
+  if options.socket then
+    return setmetatable({ socket = options.socket, host = "localhost", port = 0, headers = {}, _idle = {} }, Client)
+  end
   local scheme, host, port = options.url:match("^(https?)://([^:/]+):(%d+)/?$")
   assert(scheme, "not a URL with a port: " .. tostring(options.url))
   return setmetatable({ tls = scheme == "https", host = host, port = tonumber(port), ca = options.ca,
