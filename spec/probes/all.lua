@@ -6,6 +6,9 @@ local names = { "http", "discovery", "create", "update", "patch", "strategic", "
   "policies", "statuses", "podfields" }
 
 local all = {}
-for i, name in ipairs(names) do all[i] = { group = name, probes = require("spec.probes." .. name .. "_probes") } end
+for i, name in ipairs(names) do
+  all[i] = { group = name, probes = require("spec.probes." .. name .. "_probes") }
+  for _, probe in ipairs(all[i].probes) do probe.full = name .. "/" .. probe.name end
+end
 
 return all

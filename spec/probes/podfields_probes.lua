@@ -69,6 +69,27 @@ return {
     change { enableServiceLinks = false }
     change({ containers = json.array {} }, "merge")
   end },
+  { name = "pods and their nodes", run = function(p)
+    local path = ready(p)
+    local function bind(name, target, more)
+      local binding = { apiVersion = "v1", kind = "Binding", metadata = { name = name }, target = target }
+      for key, value in pairs(more or {}) do binding[key] = value end
+      p:post(path .. "/" .. name .. "/binding", binding, { pick = samples.sorted_causes })
+    end
+    p:setup("POST", path, samples.pod(p:name "m"))
+    p:setup("POST", path, samples.pod(p:name "g", nil, { schedulingGates = { { name = "e.com/g" } } }))
+    bind(p:name "m", { kind = "Pod", name = "n" })
+    bind(p:name "m", { kind = "Node" })
+    bind(p:name "m", json.object {})
+    bind(p:name "g", { kind = "Node", name = "n" })
+    bind(p:name "m", { kind = "Node", name = "n" })
+    bind(p:name "m", { kind = "Node", name = "o" })
+    p:setup("POST", path, samples.pod(p:name "d", { finalizers = { "e.com/f" } }))
+    p:release(path .. "/" .. p:name "d")
+    p:setup("DELETE", path .. "/" .. p:name "d")
+    bind(p:name "d", { kind = "Node", name = "n" })
+    bind(p:name "z", { kind = "Node", name = "n" })
+  end },
   { name = "pods and their deadlines", run = function(p)
     local path = ready(p)
     p:setup("POST", path, samples.pod(p:name "m", nil, { activeDeadlineSeconds = 50 }))

@@ -299,6 +299,7 @@ end
 --- Makes the server forget all history before now.
 function Probe:expire() self.target:expire() end
 
+-- What a probe draws depends on its whole name, so that no two draw the same.
 local function purpose_of(name)
   local sum = 0
   for i = 1, #name do sum = (sum * 31 + name:byte(i)) % 1000003 end
@@ -309,7 +310,7 @@ end
 --- itself is its last step.
 function probe.run(definition, target, seed)
   local self = setmetatable({ target = target, steps = {}, names = {}, _labels = {}, _later = {},
-    _rand = rand.new(seed, purpose_of(definition.name)) }, Probe)
+    _rand = rand.new(seed, purpose_of(definition.full or definition.name)) }, Probe)
   local ok, problem = xpcall(function() definition.run(self) end, function(e)
     return tostring(e):gsub("^[^:]+:%d+: ", "") .. "\n" .. debug.traceback()
   end)

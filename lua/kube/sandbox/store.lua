@@ -228,8 +228,12 @@ local function documents(view, namespace)
   return docs
 end
 
---- The documents now, in key order, and the revision.
-function store:scan(name, namespace) return documents(self:view(name), namespace), self.revision end
+--- The documents now, in key order, and the revision. Where there are none, this costs nothing.
+function store:scan(name, namespace)
+  local storage = self.storages[name]
+  if not storage or storage.keys.size == 0 then return {}, self.revision end
+  return documents(self:view(name), namespace), self.revision
+end
 
 --- The documents as they were at `revision`; nil and "expired" or "future" when that is not known.
 function store:scan_at(name, namespace, revision)

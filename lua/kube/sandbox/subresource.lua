@@ -3,6 +3,7 @@ local body = require "kube.sandbox.body"
 local budgets = require "kube.sandbox.budgets"
 local clock = require "kube.sandbox.clock"
 local delete = require "kube.sandbox.delete"
+local field = require "kube.sandbox.field"
 local json = require "kube.sandbox.json"
 local object = require "kube.sandbox.object"
 local patch = require "kube.sandbox.patch"
@@ -63,15 +64,33 @@ local function set_condition(pod, condition)
   conditions[#conditions + 1] = condition
 end
 
+-- The server does not class what is wrong with a binding.
+local function check_target(target)
+  local kind = json.get(target, "kind") or ""
+  if kind ~= "" and kind ~= "Node" then
+    error(status.unclassified(('target.kind: Unsupported value: %s: supported values: "Node", "<empty>"'):format(
+      field.show(kind))))
+  end
+  if (json.get(target, "name") or "") == "" then error(status.unclassified "target.name: Required value") end
+end
+
+-- Why a pod cannot go to a node, or nil.
+local function bound_problem(pod)
+  local assigned = json.get(pod, "spec", "nodeName")
+  if pod.metadata.deletionTimestamp then return "is being deleted, cannot be assigned to a host" end
+  if assigned then return ('is already assigned to node "%s"'):format(assigned) end
+  if json.get(pod, "spec", "schedulingGates", 1) then return "has non-empty .spec.schedulingGates" end
+end
+
 -- pods/binding: assigns a pod to a node, once.
 local function bind(ctx)
   local binding = body.decode(ctx, ctx.R, "Binding")
+  check_target(json.get(binding, "target"))
   local pod = object.get(ctx)
-  local assigned = json.get(pod, "spec", "nodeName")
-  if assigned then
+  local problem = bound_problem(pod)
+  if problem then
     local subject = { resource_name = "pods/binding", plural = "pods/binding", group = "" }
-    error(status.conflict(subject, pod.metadata.name,
-      ('pod %s is already assigned to node "%s"'):format(pod.metadata.name, assigned)))
+    error(status.conflict(subject, pod.metadata.name, ("pod %s %s"):format(pod.metadata.name, problem)))
   end
   local dry = request.write_options(ctx.info, "CreateOptions").dry_run
   if not dry then
