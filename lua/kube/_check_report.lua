@@ -64,12 +64,12 @@ local function section(lines, title, entries, text)
   end
 end
 
--- "deployments.apps, replicasets.apps: get list watch"
+-- "deployments.apps, deployments.apps/status: get patch"
 local function rule_text(rule)
   local group = rule.apiGroups[1] ~= "" and "." .. rule.apiGroups[1] or ""
   local object = rule.resourceNames and " " .. rule.resourceNames[1] or ""
   local words = {}
-  for i, resource in ipairs(rule.resources) do words[i] = resource .. group .. object end
+  for i, resource in ipairs(rule.resources) do words[i] = resource:gsub("^[^/]+", "%0" .. group) .. object end
   return ("%s: %s"):format(table.concat(words, ", "), table.concat(rule.verbs, " "))
 end
 

@@ -79,12 +79,12 @@ main.lua: ok
     secrets: get list watch
     deployments.apps: get list watch create patch
     webs.example.com: get list watch patch
-    webs/status.example.com: get update patch
+    webs.example.com/status: get update patch
   needs in team
     secrets: get list watch
     deployments.apps: get list watch create patch
     webs.example.com: get list watch patch
-    webs/status.example.com: get update patch
+    webs.example.com/status: get update patch
   cannot be known
     what controller pods (main.lua:12) writes: it has no writes = { "v1/configmaps:create,patch", ... }
     what is written with kube.client, if anything, by timer sweep (main.lua:14), task helper (main.lua:15), ]]
