@@ -14,7 +14,7 @@ local cache = {}
 local factories = {}
 
 local function factory_of(namespace, opts)
-  if not namespace and not opts.label_selector and not opts.field_selector then return factory.default() end
+  if not (namespace or opts.label_selector or opts.field_selector or opts.resync) then return factory.default() end
   local parts = { namespace or "" }
   for _, name in ipairs { "label_selector", "field_selector", "resync" } do
     parts[#parts + 1] = name .. "=" .. tostring(opts[name] or "")

@@ -265,6 +265,24 @@ describe("the priority of a key", function()
   end)
 end)
 
+describe("the resync of a controller", function()
+  it("queues every key again also where no namespaces are named", function()
+    play([[
+      kube.controller {
+        name = "everywhere", resource = "v1/configmaps", predicate = { path = "data.v" }, resync = 1,
+        reconcile = function(ctx)
+          if ctx.key == "play/a" then note(ctx.reasons[1]) end
+        end,
+      }
+    ]], [[
+      create("a", { v = "1" })
+      eventually(function() return log[3] end)
+      same("resync v1/configmaps", log[2])
+      same("resync v1/configmaps", log[3])
+    ]])
+  end)
+end)
+
 describe("the start of a controller", function()
   it("fails the script when its caches are not filled within sync_timeout, and says why", function()
     local _, err = play([[
