@@ -39,10 +39,10 @@ static size_t sandbox_options(const struct mw_options *o, struct mw_worker_optio
     out[n++] =
         (struct mw_worker_option){.name = "seed", .kind = MW_WORKER_NUMBER, .number = o->seed};
   }
-  // Nobody but ourselves talks to the sandbox of `run` and `test`.
-  out[n++] = (struct mw_worker_option){.name = "plain_http",
-                                       .kind = MW_WORKER_FLAG,
-                                       .number = o->plain_http || o->command != MW_COMMAND_SANDBOX};
+  // Nobody but ourselves talks to the sandbox of `run` and `test`, unless others are told how.
+  bool alone = o->command != MW_COMMAND_SANDBOX && o->kubeconfig_out == NULL;
+  out[n++] = (struct mw_worker_option){
+      .name = "plain_http", .kind = MW_WORKER_FLAG, .number = o->plain_http || alone};
   out[n++] = (struct mw_worker_option){
       .name = "apply", .kind = MW_WORKER_LIST, .list = o->apply, .count = o->apply_count};
   return n;
@@ -63,6 +63,45 @@ static struct mw_worker *start_sandbox(const struct mw_options *o,
   return w;
 }
 
+static int write_all(int fd, const char *text) {
+  for (size_t n = strlen(text); n > 0;) {
+    ssize_t written = write(fd, text, n);
+    if (written < 0 && errno != EINTR) return errno;
+    if (written < 0) continue;
+    text += written;
+    n -= (size_t)written;
+  }
+  return 0;
+}
+
+// Puts text into the file, which only we may read; a temporary one when path is NULL. `name` is
+// what it is called then. 0, or errno.
+static int write_private(const char *path, const char *text, char name[PATH_BYTES]) {
+  static const char suffix[] = ".kubeconfig";
+  const char *dir = getenv("TMPDIR");
+  int n = path != NULL ? snprintf(name, PATH_BYTES, "%s", path)
+                       : snprintf(name, PATH_BYTES, "%s/moonwatch-XXXXXX%s",
+                                  dir != NULL ? dir : "/tmp", suffix);
+  if (n >= PATH_BYTES) return ENAMETOOLONG;
+  int fd = path != NULL ? open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR)
+                        : mkstemps(name, (int)sizeof suffix - 1);
+  if (fd < 0) return errno;
+  struct stat was;
+  // A file that was there before keeps the mode it had; a terminal or a pipe is none of ours.
+  bool open_to_others = fstat(fd, &was) == 0 && S_ISREG(was.st_mode) && (was.st_mode & 077) != 0;
+  int rc = open_to_others && fchmod(fd, S_IRUSR | S_IWUSR) != 0 ? errno : write_all(fd, text);
+  if (close(fd) != 0 && rc == 0) rc = errno;
+  if (rc != 0 && path == NULL) unlink(name);
+  return rc;
+}
+
+// Writes the sandbox's kubeconfig; false when it cannot be written, which was said then.
+static bool publish(const struct mw_worker *w, const char *path, char name[PATH_BYTES]) {
+  int rc = write_private(path, mw_worker_info(w, "kubeconfig"), name);
+  if (rc != 0) fprintf(stderr, "moonwatch: cannot write %s: %s\n", name, strerror(rc));
+  return rc == 0;
+}
+
 static int run(struct mw_options *o, mw_state_open_cb open) {
   struct mw_worker_option options[SANDBOX_OPTIONS_MAX];
   struct mw_worker *sandbox = NULL;
@@ -72,7 +111,9 @@ static int run(struct mw_options *o, mw_state_open_cb open) {
     o->host.kubeconfig.text = mw_worker_info(sandbox, "kubeconfig");
   }
   o->host.open = open;
-  int code = mw_host_run(&o->host);
+  char name[PATH_BYTES];
+  bool told = o->kubeconfig_out == NULL || publish(sandbox, o->kubeconfig_out, name);
+  int code = told ? mw_host_run(&o->host) : MW_EXIT_SCRIPT;
   if (sandbox != NULL && mw_worker_stop(sandbox) < 0 && code == MW_EXIT_OK) code = MW_EXIT_SCRIPT;
   return mw_host_check_leaks(code);
 }
@@ -122,38 +163,6 @@ static int operate(const struct mw_options *o) {
   return code;
 }
 
-static int write_all(int fd, const char *text) {
-  for (size_t n = strlen(text); n > 0;) {
-    ssize_t written = write(fd, text, n);
-    if (written < 0 && errno != EINTR) return errno;
-    if (written < 0) continue;
-    text += written;
-    n -= (size_t)written;
-  }
-  return 0;
-}
-
-// Puts text into the file, which only we may read; a temporary one when path is NULL. `name` is
-// what it is called then. 0, or errno.
-static int write_private(const char *path, const char *text, char name[PATH_BYTES]) {
-  static const char suffix[] = ".kubeconfig";
-  const char *dir = getenv("TMPDIR");
-  int n = path != NULL ? snprintf(name, PATH_BYTES, "%s", path)
-                       : snprintf(name, PATH_BYTES, "%s/moonwatch-XXXXXX%s",
-                                  dir != NULL ? dir : "/tmp", suffix);
-  if (n >= PATH_BYTES) return ENAMETOOLONG;
-  int fd = path != NULL ? open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR)
-                        : mkstemps(name, (int)sizeof suffix - 1);
-  if (fd < 0) return errno;
-  struct stat was;
-  // A file that was there before keeps the mode it had; a terminal or a pipe is none of ours.
-  bool open_to_others = fstat(fd, &was) == 0 && S_ISREG(was.st_mode) && (was.st_mode & 077) != 0;
-  int rc = open_to_others && fchmod(fd, S_IRUSR | S_IWUSR) != 0 ? errno : write_all(fd, text);
-  if (close(fd) != 0 && rc == 0) rc = errno;
-  if (rc != 0 && path == NULL) unlink(name);
-  return rc;
-}
-
 static void on_second_signal(int number) {
   (void)number;
   if (mw_clock_now() - signalled_at > MW_SAME_SIGNAL) _exit(MW_EXIT_SIGNAL);
@@ -196,9 +205,7 @@ static int sandbox(const struct mw_options *o) {
   sigset_t signals = block_end_signals();
   char kubeconfig[PATH_BYTES];
   int code = MW_EXIT_OK;
-  int rc = write_private(o->kubeconfig_out, mw_worker_info(w, "kubeconfig"), kubeconfig);
-  if (rc != 0) {
-    fprintf(stderr, "moonwatch: cannot write %s: %s\n", kubeconfig, strerror(rc));
+  if (!publish(w, o->kubeconfig_out, kubeconfig)) {
     code = MW_EXIT_SCRIPT;
   } else {
     serve(w, kubeconfig, &signals);

@@ -50,6 +50,7 @@ static const char usage_run[] =
     "  -n, --namespace NAME  for factories that name none; default: all namespaces\n"
     "  --sandbox             no cluster: start a sandbox, run against it, end with it\n"
     "  --apply PATH          with --sandbox: a manifest, or a directory of them; may be repeated\n"
+    "  --kubeconfig-out FILE with --sandbox: where kubectl finds it\n"
     "  --metrics-listen ADDRESS:PORT\n"
     "                        serve /metrics, /healthz, /readyz and /status there; 0 takes a free "
     "port\n"
@@ -395,7 +396,7 @@ static const struct known {
     {"--allow-remote", SANDBOX, FLAG, FIELD(allow_remote), NULL},
     {"--plain-http", SANDBOX, FLAG, FIELD(plain_http), NULL},
     {"--token", SANDBOX, CALL, 0, set_token},
-    {"--kubeconfig-out", SANDBOX, NAME, FIELD(kubeconfig_out), NULL},
+    {"--kubeconfig-out", RUN | SANDBOX, NAME, FIELD(kubeconfig_out), NULL},
     {"--data", SANDBOX, NAME, FIELD(data), NULL},
     {"--seed", SANDBOX, CALL, 0, set_seed},
 #undef FIELD
@@ -545,6 +546,9 @@ static int check(struct mw_options *o) {
   o->host.script_count = o->word_count;
   if (o->command != MW_COMMAND_RUN) return 0;
   if (!o->sandbox && o->apply_count > 0) return usage_error(o, "--apply belongs to --sandbox", "");
+  if (!o->sandbox && o->kubeconfig_out != NULL) {
+    return usage_error(o, "--kubeconfig-out belongs to --sandbox", "");
+  }
   bool other = o->host.kubeconfig.path != NULL || o->host.kubeconfig.context != NULL;
   if (o->sandbox && other) {
     return usage_error(o, "--sandbox is the cluster: no --kubeconfig and no --context", "");
