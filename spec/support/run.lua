@@ -84,16 +84,18 @@ local function spawn(program, arguments, options)
   local self = setmetatable({ stdout = "", stderr = "", _open = 2, _lines = {}, _parsed = 0 },
     Process)
   local stdin, stdout, stderr = uv.new_pipe(false), uv.new_pipe(false), uv.new_pipe(false)
-  local err
-  self._handle, err = uv.spawn(program, {
+  local pid
+  self._handle, pid = uv.spawn(options.cwd and assert(uv.fs_realpath(program)) or program, {
     args = arguments,
+    cwd = options.cwd,
     env = environment(options.env),
     stdio = { stdin, stdout, stderr },
   }, function(code, signal)
     self.code, self.signal = code, signal
     self._handle:close()
   end)
-  assert(self._handle, ("%s: %s"):format(program, tostring(err)))
+  assert(self._handle, ("%s: %s"):format(program, tostring(pid)))
+  self.pid = pid
   read_into(self, stdout, "stdout")
   read_into(self, stderr, "stderr")
   if options.stdin then stdin:write(options.stdin) end
@@ -101,7 +103,7 @@ local function spawn(program, arguments, options)
   return self
 end
 
---- Starts the binary with arguments and returns at once.
+--- Starts the binary with arguments and returns at once. options: env, cwd, stdin.
 function run.start_command(arguments, options)
   assert(uv.fs_access(run.binary, "X"), run.binary .. " is not there: run scripts/build")
   return spawn(run.binary, arguments, options or {})
