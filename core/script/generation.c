@@ -400,6 +400,10 @@ bool mw_generation_is_busy(const struct mw_generation *g) {
   return g->active > 0 || mw_sched_task_count(g->sched) > 0;
 }
 
+bool mw_generation_is_empty(const struct mw_generation *g) {
+  return g->deferred_count == 0 && g->wanted_count == 0 && !mw_generation_is_busy(g);
+}
+
 void mw_generation_changed(struct mw_generation *g) { mw_signal_fire(g->changed); }
 
 struct mw_signal *mw_generation_signal(struct mw_generation *g) {

@@ -80,6 +80,8 @@ void mw_generation_own(struct mw_generation *g, struct mw_owned *o);
 void mw_generation_drop(struct mw_generation *g, struct mw_owned *o);
 // Whether anything owned keeps it running (informers started, tasks alive).
 bool mw_generation_is_busy(const struct mw_generation *g);
+// After a load, before commit: whether it has declared nothing, and nothing of it would go on.
+bool mw_generation_is_empty(const struct mw_generation *g);
 
 // A task of its own has failed (1), or somebody has looked at that since (-1).
 void mw_generation_count_failed(struct mw_generation *g, int by);

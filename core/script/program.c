@@ -327,6 +327,12 @@ static void stage(struct mw_program *p, struct mw_bundle *b) {
     tell_failure(p, b, err.message);
   } else if (mw_generation_load(p->staging->generation, &err) < 0) {
     fail_staging(p, mw_generation_report(p->staging->generation));
+  } else if (mw_generation_is_empty(p->staging->generation)) {
+    // A first revision may do its work and end. Who saves a file hardly means that.
+    mw_err_set(&err, MW_ESCRIPT,
+               "%s declares nothing, and would end at once; stop it if that is meant",
+               mw_bundle_origin(b));
+    fail_staging(p, err.message);
   } else {
     mw_generation_each_wanted(p->staging->generation, start_wanted, p);
     p->warm_up = mw_timer_start(mw_host_loop(p->host), warm_up_seconds, on_warm_up_over, p);
