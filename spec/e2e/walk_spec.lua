@@ -84,7 +84,8 @@ describe("the walk through an edit", function()
   end
 
   function acts.log(block)
-    local wanted, last = comparable(block), nil
+    local last
+    local wanted = comparable(block)
     local deadline = uv.hrtime() + 30e9
     repeat
       local text = comparable(process.stderr)
@@ -99,8 +100,9 @@ describe("the walk through an edit", function()
     directory = assert(uv.fs_mkdtemp("/tmp/mw-walk-XXXXXX"))
     cleanup.later(function() run.sh("rm -rf " .. directory) end)
     local kubectl = run.sh("scripts/kubectl --path", { timeout = 120 }).stdout:match("^(%S+)\n$")
-    run.sh(("mkdir %s/bin && ln -s %s %s/bin/kubectl && ln -s $PWD/examples %s/examples && ln -s $(realpath %s) %s/build")
-      :format(directory, kubectl, directory, directory, run.binary:match("^(.*)/"), directory))
+    run.sh(("mkdir %s/bin && ln -s %s %s/bin/kubectl"):format(directory, kubectl, directory))
+    run.sh(("ln -s $PWD/examples %s && ln -s $(realpath %s) %s/build"):format(directory, run.binary:match("^(.*)/"),
+      directory))
     environment = { PATH = directory .. "/bin:" .. os.getenv("PATH"), HOME = directory, XDG_RUNTIME_DIR = directory }
     local count = 0
     for kind, block in read("examples/README.md"):gmatch("\n```(%l+)\n(.-)\n```") do
@@ -109,10 +111,10 @@ describe("the walk through an edit", function()
     end
     assert.are.equal(11, count)
     -- Who walks has seen the last of it before the end.
-    local deadline, text = uv.hrtime() + 30e9, nil
-    repeat
-      text = shell("build/moonwatch status --pid " .. process.pid)
-    until not text:find("\n  ending ") and text:find("running +8 +0 +0 +0 +0\n") or uv.hrtime() > deadline
+    local status = "build/moonwatch status --pid " .. process.pid
+    local deadline = uv.hrtime() + 30e9
+    while uv.hrtime() < deadline and not shell(status):find("running +4 +0 +0 +0 +0\n") do process:ends_within(0.1) end
+    while uv.hrtime() < deadline and shell(status):find("\n  ending ") do process:ends_within(0.1) end
     process:kill("sigint")
     assert.are.equal(0, process:wait_exit(20), process.stderr)
   end)
