@@ -24,7 +24,7 @@ describe("a log line", function()
       log.warn("it failed", { error = "first\n\tsecond \27[31m\nthird", key = "a b" })
     ]], { timeout = 10, args = { "--log-format", "text" } })
     assert.is_truthy(result.stderr:find(
-      'it failed error=first key="a b"\n      second \\u001b[31m\n    third\n', 1, true), result.stderr)
+      'it failed error=first key="a b" revision=%x+\n      second \\u001b%[31m\n    third\n'), result.stderr)
   end)
 
   it("of a task tells what made the task run, unless it says so itself", function()
