@@ -8,10 +8,18 @@
 
 enum { SHOWN_MAX = 10 };
 
+static void on_drained(void *arg) {
+  struct mw_sched *s = arg;
+  s->drained_posted = false;
+  s->drained(s->drained_ctx);
+}
+
 void mw_drain_count(struct mw_task *t, int by) {
   for (struct mw_task *a = t; a != NULL; a = a->parent) a->draining += (unsigned)by;
   struct mw_sched *s = t->sched;
-  if (by < 0 && s->closing) mw_loop_post(s->loop, s->drained, s->drained_ctx);
+  if (by > 0 || !s->closing || s->drained_posted) return;
+  s->drained_posted = true;
+  mw_loop_post(s->loop, on_drained, s);
 }
 
 static bool may_go_on(const struct mw_task *t) {

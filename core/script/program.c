@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,14 +23,21 @@
 
 enum { REPORT_MAX = 64 * 1024 };
 
-static const double warm_up_seconds = 60;
+static const double warm_up_default = 60;
 static const double drain_seconds = 30;
 static const double drain_patience = 5;
 static const double probation_look = 0.5;
 
 static void go_on(struct mw_program *p);
-static bool has_place(const struct mw_program *p);
+static bool has_places(const struct mw_program *p, size_t wanted);
 static void retire(struct mw_program *p, struct mw_program_run *r, bool was_active);
+
+// Seconds that the caches of a new revision may take.
+static double warm_up_seconds(void) {
+  const char *text = getenv("MOONWATCH_WARM_UP");  // specs set it
+  double seconds = text != NULL ? strtod(text, NULL) : 0;
+  return seconds > 0 ? seconds : warm_up_default;
+}
 
 struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_config *config) {
   struct mw_program *p = mw_xcalloc(1, sizeof *p);
@@ -90,7 +98,7 @@ static void end_active(struct mw_program *p, const char *report) {
   mw_program_note_failure(p, mw_program_revision_of(p->active), report);
   p->failed = true;
   struct mw_program_run *r = p->active;
-  if (!has_place(p)) return;
+  if (!has_places(p, p->staging != NULL ? 2 : 1)) return;  // the staged one may need its own
   p->active = NULL;
   retire(p, r, false);
 }
@@ -159,8 +167,11 @@ static size_t place_of(const struct mw_program *p, const struct mw_program_run *
   return i;
 }
 
-static bool has_place(const struct mw_program *p) {
-  return place_of(p, NULL) < MW_PROGRAM_RETIRING;
+// Whether so many more can retire.
+static bool has_places(const struct mw_program *p, size_t wanted) {
+  size_t free = 0;
+  for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++) free += p->retiring[i] == NULL;
+  return free >= wanted;
 }
 
 static void on_retired(void *arg) {
@@ -208,8 +219,15 @@ static void on_warm_up_over(void *arg) {
   char missing[MW_ERR_MESSAGE_MAX];
   mw_keep_missing(p->keep, missing, sizeof missing);
   char report[2 * MW_ERR_MESSAGE_MAX];
-  snprintf(report, sizeof report, "no cache within %g seconds of %s", warm_up_seconds,
-           missing[0] != '\0' ? missing : "the indexes that it wants");
+  if (missing[0] != '\0') {
+    snprintf(report, sizeof report,
+             "no cache within %g seconds of %s; see that the server has it and lets you list and "
+             "watch it, then run moonwatch reload",
+             warm_up_seconds(), missing);
+  } else {
+    snprintf(report, sizeof report, "its indexes were not built within %g seconds",
+             warm_up_seconds());
+  }
   fail_staging(p, report);
   go_on(p);
 }
@@ -335,7 +353,7 @@ static void stage(struct mw_program *p, struct mw_bundle *b) {
     fail_staging(p, err.message);
   } else {
     mw_generation_each_wanted(p->staging->generation, start_wanted, p);
-    p->warm_up = mw_timer_start(mw_host_loop(p->host), warm_up_seconds, on_warm_up_over, p);
+    p->warm_up = mw_timer_start(mw_host_loop(p->host), warm_up_seconds(), on_warm_up_over, p);
   }
   mw_buf_deinit(&report);
 }
@@ -372,13 +390,13 @@ static void go_on(struct mw_program *p) {
     return;
   }
   // A revision that is staged needs a place to retire to, as the active one does after it.
-  if (p->next != NULL && p->staging == NULL && has_place(p)) {
+  if (p->next != NULL && p->staging == NULL && has_places(p, 1)) {
     struct mw_bundle *b = p->next;
     p->next = NULL;
     stage(p, b);
     mw_bundle_unref(b);
   }
-  if (p->staging != NULL && is_warm(p) && has_place(p)) commit_staging(p);
+  if (p->staging != NULL && is_warm(p) && has_places(p, 1)) commit_staging(p);
 }
 
 void mw_program_offer(struct mw_program *p, struct mw_bundle *b) {

@@ -343,6 +343,8 @@ void mw_sched_on_idle(struct mw_sched *s, mw_loop_cb idle, void *ctx) {
   s->idle_ctx = ctx;
 }
 
-bool mw_sched_is_quiet(const struct mw_sched *s) { return s->count == 0 && !s->idle_posted; }
+bool mw_sched_is_quiet(const struct mw_sched *s) {
+  return s->count == 0 && !s->idle_posted && !s->drained_posted;
+}
 
 void *mw_sched_tag(void) { return &await_tag; }

@@ -151,7 +151,7 @@ void mw_sched_draining(const struct mw_sched *s, char *out, size_t size);
 unsigned mw_sched_task_count(const struct mw_sched *s);
 // Called from the loop when the last task ended.
 void mw_sched_on_idle(struct mw_sched *s, mw_loop_cb idle, void *ctx);
-// No task, and no call of idle under way.
+// No task, and no call of idle or drained under way.
 bool mw_sched_is_quiet(const struct mw_sched *s);
 
 // Some tasks are looked at more closely.

@@ -97,6 +97,7 @@ struct mw_sched {
   unsigned unsampled;  // tasks since the last sample
   mw_loop_cb drained;
   void *drained_ctx;
+  bool drained_posted;
   struct mw_shuffle *shuffle;  // NULL: tasks run when they are woken
 };
 

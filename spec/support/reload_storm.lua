@@ -106,7 +106,9 @@ function Storm:wait(condition, what)
     return self.process.code ~= nil or condition()
   end, LIMIT)
   if ok and not self.process.code then return end
-  error(("%s: %s\n%s"):format(what, self.process.code and "the process has ended" or "it did not come true",
+  error(("%s: %s\n%s"):format(what, self.process.code
+    and ("the process has ended with %d, by signal %d"):format(self.process.code, self.process.signal)
+    or "it did not come true",
     self.process.stderr:sub(-4000)), 2)
 end
 

@@ -1,0 +1,180 @@
+-- Revisions that fail at every step on their way: what runs goes on as if nothing had happened, and the report says
+-- where, what and what to do.
+local cjson = require "cjson"
+local cleanup = require "spec.support.cleanup"
+local reload_rig = require "spec.support.reload_rig"
+
+-- The script that runs all the time.
+local GOOD = [[
+local kube = require "kube"
+local word, _ = require "lib.word", require "lib.third"
+kube.controller {
+  name = "echo", resource = "v1/configmaps", namespaces = { "default" },
+  reconcile = function(ctx, object)
+    if ctx.name ~= "kube-root-ca.crt" then print(word .. " " .. ctx.name .. " " .. object.data.v) end
+  end,
+}
+]]
+
+local FILES = { ["main.lua"] = GOOD, ["lib/word.lua"] = 'return "good"\n', ["lib/third.lua"] = "return {}\n" }
+
+describe("a revision that fails", function()
+  cleanup.install()
+  local rig, count
+
+  local function start(options)
+    rig, count = reload_rig.start(FILES, options), 0
+    rig:create("a", { v = "0" })
+    rig:line("^good a 0$")
+  end
+
+  -- What runs still handles what changes, the server was asked for nothing, and the process ends in order.
+  local function goes_on()
+    count = count + 1
+    rig:update("a", { v = tostring(count) })
+    rig:line(("^good a %d$"):format(count), 60)
+    assert.are.same({ 1, nil }, { rig:reads()["watch configmaps"], rig:reads()["list configmaps"] })
+  end
+
+  -- Saves a file, waits for the report, which must match all patterns, and looks whether all goes on.
+  local function fails(name, text, patterns)
+    rig:save(name, text)
+    local report = rig:stderr("reload failed; what runs goes on[^\n]*", 60)
+    for _, pattern in ipairs(patterns) do assert.is_truthy(report:find(pattern), pattern .. " is not in " .. report) end
+    goes_on()
+  end
+
+  it("to compile changes nothing", function()
+    start()
+    fails("lib/third.lua", "return {\n  a = 1,\n  b = = 2,\n}\n", { "lib/third%.lua:3: unexpected symbol near '='" })
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("to load or to declare changes nothing", function()
+    start { args = { "--memory-limit", "16Mi" } }
+    fails("main.lua", GOOD .. "local settings\nprint(settings.size)\n",
+      { "main%.lua:10: .-'settings' %(a nil value%)" })
+    fails("main.lua", GOOD:gsub("namespaces =", "namespacse ="), { "main%.lua:3: ", "did you mean 'namespaces'" })
+    fails("main.lua", GOOD .. "local all = {}\nfor i = 1, 1e7 do\n  all[i] = { i }\nend\n",
+      { "main%.lua:1[12]: ", "memory limit" })
+    fails("main.lua", GOOD .. "local function count()\n  while true do end\nend\ncount()\n",
+      { "main%.lua:10: loading took longer than 0%.5 s", "do that in a task, or behind the first await" })
+    fails("main.lua", GOOD .. "kube.on_load(function()\n  error('not like this')\nend)\n",
+      { "main%.lua:10: not like this" })
+    assert.are.equal(0, rig:stop())
+  end)
+
+  local function reads_of(resource)
+    return ('kube.informer("%s"):add_event_handler { on_add = print }\n'):format(resource)
+  end
+
+  it("to fill its caches is given up by itself, and changes nothing", function()
+    start { env = { MOONWATCH_WARM_UP = "1" } }
+    fails("main.lua", GOOD .. reads_of "example.com/v1/nothings",
+      { "no cache within 1 seconds of example%.com/v1/nothings %(", "see that the server has it",
+        "then run moonwatch reload" })
+    rig.server:ask("POST", "/sandbox/v1/faults",
+      cjson.encode { resource = "secrets", count = 0, status = 403, message = "secrets are not for you" })
+    fails("main.lua", GOOD .. reads_of "v1/secrets",
+      { "no cache within 1 seconds of v1/secrets %(", "secrets are not for you", "lets you list and watch it" })
+    rig.server:ask("DELETE", "/sandbox/v1/faults")
+    rig:save("main.lua", GOOD .. reads_of "v1/secrets" .. "-- now it may\n")
+    rig:stderr("reloaded", 60)
+    goes_on()
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("again and again soon after it began is taken back", function()
+    start()
+    for i, more in ipairs { "kube.sleep(0)\nerror('no luck')\n",
+      "kube.on_unload(function() error('nor here') end)\nkube.sleep(0)\nerror('no luck')\n" } do
+      rig:save("main.lua", GOOD .. more)
+      local report = rig:stderr("going back to the one before[^\n]*", 60)
+      assert.is_truthy(report:find(("main%%.lua:%d: no luck"):format(9 + i)), report)
+      rig:stderr("reloaded", 60)
+      goes_on()
+    end
+    assert.are.equal(0, rig:stop())
+  end)
+end)
+
+describe("a reload", function()
+  cleanup.install()
+
+  -- It awaits between the two lines that it prints.
+  local function slow(word)
+    local body = ('print("begin " .. ctx.name) kube.sleep(0.3) print("%s"'):format(word)
+    return (GOOD:gsub("print%(word", function() return body end))
+  end
+  local function start_slow()
+    return reload_rig.start { ["main.lua"] = slow "old", ["lib/word.lua"] = FILES["lib/word.lua"],
+      ["lib/third.lua"] = FILES["lib/third.lua"] }
+  end
+
+  it("during the initial sync waits for nothing and loses nothing", function()
+    local rig = reload_rig.start(FILES, { fault = { resource = "configmaps", verb = "watch", delay = 3 } })
+    rig:stderr("serving metrics", 60) -- it runs, and has no cache yet
+    rig:save("lib/word.lua", 'return "better"\n')
+    rig:stderr("reloaded", 60)
+    rig:create("a", { v = "1" })
+    rig:line("^better a 1$", 60)
+    assert.are.same({ ["watch configmaps"] = 1 }, rig:reads())
+    assert.are.equal(0, rig:stop())
+    assert.is_nil(rig.process.stdout:match("good a"))
+  end)
+
+  it("in the middle of a reconcile lets it end", function()
+    local rig = start_slow()
+    rig:create("a", { v = "1" })
+    rig:line("^begin a$", 60)
+    rig:save("main.lua", slow "new")
+    rig:stderr("reloaded", 60)
+    rig:line("^old a 1$", 60)
+    rig:line("^new a 1$", 60)
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("while the server is down takes place, and then goes on", function()
+    local rig = reload_rig.start(FILES)
+    rig:create("a", { v = "1" })
+    rig:line("^good a 1$", 60)
+    rig.server.process._handle:kill("sigstop")
+    rig:save("lib/word.lua", 'return "better"\n')
+    rig:stderr("reloaded", 60)
+    rig:line("^better a 1$", 60) -- from the cache
+    rig.server.process._handle:kill("sigcont")
+    rig:update("a", { v = "2" })
+    rig:line("^better a 2$", 60)
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("of the one that leads keeps the lease", function()
+    local elected = 'local kube = require "kube"\nkube.leader_election { name = "only", namespace = "default", ' ..
+      'lease_duration = 15, renew_deadline = 10, retry_period = 0.2 }\n' .. GOOD
+    local rig = reload_rig.start { ["main.lua"] = elected, ["lib/word.lua"] = FILES["lib/word.lua"],
+      ["lib/third.lua"] = FILES["lib/third.lua"] }
+    rig:create("a", { v = "1" })
+    rig:line("^good a 1$", 60)
+    local function lease()
+      return cjson.decode(rig.server:ask("GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/only")).spec
+    end
+    local before = lease()
+    rig:save("lib/word.lua", 'return "better"\n')
+    rig:line("^better a 1$", 60)
+    local after = lease()
+    assert.are.same({ before.holderIdentity, before.acquireTime, before.leaseTransitions },
+      { after.holderIdentity, after.acquireTime, after.leaseTransitions })
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("during the shutdown is left alone", function()
+    local rig = start_slow()
+    rig:create("a", { v = "1" })
+    rig:line("^begin a$", 60)
+    rig.process:kill("sigterm")
+    rig:save("main.lua", slow "new")
+    assert.are.equal(0, rig.process:wait_exit(60))
+    assert.is_nil(rig.process.stdout:match("new"))
+    assert.is_truthy(rig.process.stdout:match("old a 1"))
+  end)
+end)
