@@ -33,7 +33,8 @@ struct mw_heap {
   lua_Alloc inner;
   void *inner_ctx;
   size_t used;
-  size_t limit, hard;  // 0: none
+  size_t limit;        // 0: none
+  size_t hard, last;   // beyond these large pieces are refused, or all
   size_t trigger;      // more than this needs a closer look
   size_t rest_at;      // at this, collect between slices
   size_t live;         // at the end of the last cycle
@@ -87,7 +88,7 @@ static void set_trigger(struct mw_heap *h) {
 // More than the trigger is wanted: true when it may be had.
 static bool may_grow(struct mw_heap *h, size_t used, size_t size) {
   if (h->running == NULL) return true;
-  if (used > h->hard && (size >= LARGE || h->interrupt == NULL)) {
+  if ((used > h->hard && size >= LARGE) || used > h->last) {
     refuse(h, size);
     return false;
   }
@@ -162,6 +163,7 @@ struct lua_State *mw_heap_open(size_t limit) {
   h->L = L;
   h->limit = limit;
   h->hard = limit;
+  h->last = limit + part(h, 2);
   h->trigger = limit > 0 ? limit : SIZE_MAX;
   h->rest_at = limit > 0 ? limit - part(h, 10) : SIZE_MAX;
   h->used = (size_t)lua_gc(L, LUA_GCCOUNT, 0) * 1024 + (size_t)lua_gc(L, LUA_GCCOUNTB, 0);
@@ -189,6 +191,7 @@ void mw_heap_on_full(struct mw_heap *h, void (*interrupt)(void *ctx), void *ctx)
   h->interrupt = interrupt;
   h->interrupt_ctx = ctx;
   h->hard = h->limit + part(h, 4);
+  h->last = SIZE_MAX;
 }
 
 static void collect(struct mw_heap *h, lua_State *L) {

@@ -3,10 +3,10 @@
 //
 // The limit is for what the code of a script takes. When that passes it, the heap asks for an
 // interrupt: at the next instruction mw_heap_check collects all garbage and, when that does not
-// help, raises an error there, with its line, as any other error. So no C function is left half
-// done for the sake of small things. One step may therefore go past the limit, by up to a quarter;
-// whatever needs a large piece beyond that gets Lua's own "not enough memory" at once, and so does
-// everything where compiled code sees no interrupts.
+// help, raises an error there, with its line, as any other. So no C function is left half done for
+// the sake of small things. One step may therefore go past the limit, by up to a quarter; whatever
+// needs a large piece beyond that gets Lua's own "not enough memory" at once. Compiled code sees no
+// interrupts: there large pieces are refused at the limit, and small ones at half as much again.
 //
 // What the host itself puts into the state (results, events) is counted, but never refused: most of
 // it happens where nobody could catch the error. Who is in charge is what mw_heap_enforce says.
@@ -28,7 +28,7 @@ void mw_heap_close(struct lua_State *L);
 struct mw_heap *mw_heap_of(struct lua_State *L);  // NULL: not from mw_heap_open
 
 // How to ask for an interrupt: interrupt(ctx) is called, perhaps deep within Lua, and must lead to
-// mw_heap_check at the next instruction. Without one, nothing passes the limit.
+// mw_heap_check at the next instruction.
 void mw_heap_on_full(struct mw_heap *h, void (*interrupt)(void *ctx), void *ctx);
 // Raises when the limit is reached.
 void mw_heap_check(struct mw_heap *h, struct lua_State *L);

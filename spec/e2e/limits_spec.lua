@@ -62,6 +62,58 @@ describe("the memory limit", function()
     assert.is_nil(err:find("memory limit", 1, true), err)
   end)
 
+  it("holds for compiled code", function()
+    local err = survives([[
+      kube.background("hoarder", function()
+        kube.sleep(0)
+        local held
+        while true do held = { held } end
+      end)
+      kube.background("doubler", function()
+        kube.sleep(0)
+        local text = "x"
+        while true do text = text .. text end
+      end)
+    ]], { "--memory-limit", "16Mi", "--jit" }, 1)
+    has(err, "memory limit of 16 MiB reached: 2")
+    has(err, "in task hoarder")
+    has(err, "in task doubler")
+  end)
+
+  -- The state is full somewhere in the host's own code, too: nothing breaks, and nothing is left behind.
+  it("may be reached anywhere", function()
+    local source = [[
+      local kube = require "kube"
+      local informer, held = kube.informer("v1/configmaps"), {}
+      informer:add_indexers { by_size = function(map) return { tostring(#map.metadata.name) } end }
+      informer:add_event_handler { on_add = function(map) return kube.copy(map) end, on_update = kube.diff }
+      kube.controller { name = "marker", resource = "v1/configmaps", namespaces = { "default" },
+        retry = { base = 0.01 }, reconcile = function(ctx, map)
+          if map and not kube.get(map, "data.done") then
+            kube.client:patch("v1/configmaps", ctx.key, { data = { done = "1" } }, { type = "merge" })
+          end
+        end }
+      kube.sleep(0)
+      print(pcall(function()
+        for i = 1, 1000 do
+          kube.client:create { apiVersion = "v1", kind = "ConfigMap",
+            metadata = { name = "a" .. i, namespace = "default" }, data = { text = ("x"):rep(5000) } }
+          local list = kube.copy(kube.client:list("v1/configmaps", { namespace = "default" }))
+          held[#held + 1], held[-i] = list, kube.json.encode(list)
+          kube.all { function() kube.sleep(0) end, function() return kube.json.decode(held[-i]) end }
+        end
+      end))
+      error("this is the end")
+    ]]
+    for _, size in ipairs { "1Mi", "1500Ki", "1700Ki", "2Mi", "2500Ki", "3Mi", "5Mi", "9Mi" } do
+      for _, mode in ipairs { "--http1", "--jit" } do
+        local result = run.run_script(source, { args = { "--sandbox", "--memory-limit", size, mode }, timeout = 60 })
+        assert.are.equal(1, result.code, size .. mode .. result.stderr)
+        assert.is_truthy((result.stdout .. result.stderr):find("memory", 1, true))
+      end
+    end
+  end)
+
   it("is none with 0, and must be a size", function()
     local err = survives([[
       kube.sleep(0)
