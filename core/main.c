@@ -111,6 +111,7 @@ static int run(struct mw_options *o, mw_state_open_cb open) {
     o->host.kubeconfig.text = mw_worker_info(sandbox, "kubeconfig");
   }
   o->host.open = open;
+  o->host.open_deploy = mw_bind_deploy_open;
   char name[PATH_BYTES];
   bool told = o->kubeconfig_out == NULL || publish(sandbox, o->kubeconfig_out, name);
   int code = told ? mw_host_run(&o->host) : MW_EXIT_SCRIPT;

@@ -42,8 +42,9 @@ static const char usage[] =
 static const char usage_run[] =
     "Usage: moonwatch run SCRIPT... [options]\n"
     "\n"
-    "Runs Lua scripts, files or directories with an init.lua, until they end, fail, or get SIGINT\n"
-    "or SIGTERM. When their files change they are reloaded, and all caches stay as they are.\n"
+    "Runs Lua scripts until they end, fail, or get SIGINT or SIGTERM: files, directories with an\n"
+    "init.lua, or configmap:NAMESPACE/NAME. What changes is reloaded, and all caches stay as they\n"
+    "are.\n"
     "\n"
     "  --kubeconfig FILE     default: $KUBECONFIG, ~/.kube/config, then the pod's own account\n"
     "  --context NAME        default: the kubeconfig's current context\n"

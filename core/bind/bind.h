@@ -21,6 +21,9 @@ void mw_bind_check_open(struct lua_State *L);
 // host, with these arguments; the exit code.
 int mw_bind_console_run(const char *const *args, size_t count);
 
+// The same for what reads scripts from ConfigMaps, with kube._core.deploy.
+void mw_bind_deploy_open(struct lua_State *L);
+
 // mw_bind_open with one more table in kube._core, which `open` pushes.
 void mw_bind_open_with(struct lua_State *L, const char *name, void (*open)(struct lua_State *L));
 

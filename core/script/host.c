@@ -311,6 +311,23 @@ static int control(struct mw_host *h) {
   return MW_EXIT_SCRIPT;
 }
 
+// What is not read from files is offered by a part of Moonwatch that runs beside the scripts.
+static void deploy(struct mw_host *h) {
+  bool any = false;
+  for (size_t i = 0; i < h->program_count; i++) any = any || mw_program_is_waiting(h->programs[i]);
+  if (!any) return;
+  struct mw_generation_config config = {.module = "kube._deploy", .open = h->config->open_deploy};
+  struct mw_err err;
+  struct mw_side *side = mw_side_new(h->sides, &config, &err);
+  if (side != NULL && mw_side_start(side, &err) == 0) {
+    mw_side_unref(side);
+    return;
+  }
+  fprintf(stderr, "moonwatch: %s\n", err.message);
+  if (side != NULL) mw_side_unref(side);
+  mw_host_shutdown(h, failure_code(h, err.message));
+}
+
 static void run(struct mw_host *h) {
   int code = observe(h);
   if (code == 0) code = load(h);
@@ -320,6 +337,7 @@ static void run(struct mw_host *h) {
   } else {
     h->running = true;
     for (size_t i = 0; i < h->program_count; i++) mw_program_commit(h->programs[i]);
+    deploy(h);
     mw_host_poke(h);
   }
   mw_loop_run(h->script);

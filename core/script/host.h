@@ -26,7 +26,8 @@ struct mw_host_config {
   const char *agent;        // likewise
   const char *const *args;  // arg_count; for the module
   size_t arg_count;
-  mw_state_open_cb open;  // what scripts get, see generation.h
+  mw_state_open_cb open;         // what scripts get, see generation.h
+  mw_state_open_cb open_deploy;  // and what reads scripts from ConfigMaps gets
   struct mw_kubeconfig_source kubeconfig;
   bool offline;    // no cluster is asked for: clients can be made, and nothing is sent
   const char *ns;  // -n: the namespace a factory uses when the script names none

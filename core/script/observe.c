@@ -115,11 +115,20 @@ static void look_at_informer(void *ctx, struct mw_informer *inf) {
   mw_informer_each_listener(inf, look_at_handler, &look);
 }
 
+static void look_at_programs(struct mw_observe *o) {
+  for (size_t i = 0; i < mw_host_program_count(o->host); i++) {
+    const struct mw_program *p = mw_host_program(o->host, i);
+    if (!mw_program_is_waiting(p)) continue;
+    snprintf(o->found, sizeof o->found, "%s has not been loaded yet", mw_program_path(p));
+  }
+}
+
 static void look_at_all(struct mw_observe *o) {
   o->found[0] = '\0';
   if (!mw_host_is_running(o->host)) {
     snprintf(o->found, sizeof o->found, "the script has not been loaded yet");
   } else {
+    look_at_programs(o);
     mw_factory_each(o->factory, look_at_informer, o);
   }
   o->ready = o->found[0] == '\0';

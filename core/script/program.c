@@ -43,6 +43,8 @@ struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_
   struct mw_program *p = mw_xcalloc(1, sizeof *p);
   p->host = host;
   p->config = *config;
+  p->remote = config->path != NULL &&
+              strncmp(config->path, MW_PROGRAM_REMOTE, sizeof MW_PROGRAM_REMOTE - 1) == 0;
   p->store = mw_store_new();
   p->keep = mw_keep_new(mw_host_loop(host), MW_PROGRAM_KEEP);
   return p;
@@ -404,7 +406,7 @@ void mw_program_offer(struct mw_program *p, struct mw_bundle *b) {
 }
 
 void mw_program_adopt(struct mw_program *p, struct mw_bundle *b) {
-  if (p->done != NULL || (p->active == NULL && !p->failed)) return;
+  if (p->done != NULL || (p->active == NULL && !p->failed && !p->remote)) return;
   if (p->next != NULL) mw_bundle_unref(p->next);
   p->next = NULL;
   if (p->staging != NULL) drop_staging(p);
@@ -435,6 +437,7 @@ static void watch(struct mw_program *p) {
 }
 
 int mw_program_load(struct mw_program *p, struct mw_err *err) {
+  if (p->remote) return 0;
   struct mw_bundle *b = NULL;
   if (p->config.path != NULL && (b = mw_bundle_read(p->config.path, err)) == NULL) return err->code;
   p->active = run_new(p, b, err);
@@ -448,6 +451,7 @@ const char *mw_program_report(const struct mw_program *p) {
 }
 
 void mw_program_commit(struct mw_program *p) {
+  if (p->active == NULL) return;
   if (p->config.watched && p->config.path != NULL) watch(p);
   mw_generation_commit(p->active->generation);
   mw_program_note_active(p);
@@ -457,8 +461,13 @@ struct mw_generation *mw_program_active(struct mw_program *p) {
   return p->active != NULL ? p->active->generation : NULL;
 }
 
+bool mw_program_is_waiting(const struct mw_program *p) {
+  return p->remote && p->active == NULL && !p->failed && p->done == NULL;
+}
+
 bool mw_program_is_busy(const struct mw_program *p) {
-  return p->fault != NULL || (p->active != NULL && mw_generation_is_busy(p->active->generation));
+  return p->fault != NULL || mw_program_is_waiting(p) ||
+         (p->active != NULL && mw_generation_is_busy(p->active->generation));
 }
 
 bool mw_program_has_failed(const struct mw_program *p) {

@@ -33,8 +33,12 @@ enum {
                               // three times as many as before
 };
 
+#define MW_PROGRAM_REMOTE "configmap:"
+
 struct mw_program_config {
-  const char *path;    // a file or a directory
+  // A file or a directory; or a name that begins with MW_PROGRAM_REMOTE, whose revisions are all
+  // offered by somebody else.
+  const char *path;
   const char *module;  // or a part of Moonwatch (generation.h), which has no revisions
   mw_state_open_cb open;
   const char *agent;
@@ -45,7 +49,8 @@ struct mw_program_config {
 };
 
 struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_config *config);
-// Reads, checks and loads the first revision. The error names file and line.
+// Reads, checks and loads the first revision, unless that is to be offered. The error names file
+// and line.
 int mw_program_load(struct mw_program *p, struct mw_err *err);
 // After a load that failed: all reasons; "" when not even a state could be made for it.
 const char *mw_program_report(const struct mw_program *p);
@@ -55,6 +60,8 @@ void mw_program_commit(struct mw_program *p);  // of the first revision
 void mw_program_offer(struct mw_program *p, struct mw_bundle *b);
 // The active generation; NULL: none.
 struct mw_generation *mw_program_active(struct mw_program *p);
+// Whether its first revision has still to come.
+bool mw_program_is_waiting(const struct mw_program *p);
 // Whether something keeps it running.
 bool mw_program_is_busy(const struct mw_program *p);
 // Whether a task of the active generation has failed that nobody looked at.

@@ -123,6 +123,7 @@ static void tell_pending(const struct mw_program *p, struct mw_json_out *o) {
 static const char *state_of(const struct mw_program *p) {
   if (p->done != NULL) return "stopping";
   if (p->staging != NULL) return "warming";
+  if (mw_program_is_waiting(p)) return "waiting";
   if (p->active == NULL) return p->failed ? "failed" : "ended";
   if (mw_generation_is_loading(p->active->generation)) return "loading";
   if (p->next != NULL) return "staging";
@@ -212,6 +213,10 @@ static void forgive(struct mw_program *p, const struct mw_bundle *b) {
 }
 
 int mw_program_reload(struct mw_program *p, char out[MW_BUNDLE_REVISION_SIZE], struct mw_err *err) {
+  if (p->remote) {
+    return mw_err_set(err, MW_ESTATE, "%s is no file: it is watched, and needs no reload by hand",
+                      p->config.path);
+  }
   struct mw_bundle *b = mw_bundle_read(p->config.path, err);
   if (b == NULL) return err->code;
   set_revision(out, b);
@@ -285,12 +290,13 @@ static bool is_revision(const struct mw_bundle *b, const char *revision) {
 }
 
 enum mw_program_outcome mw_program_outcome(const struct mw_program *p, const char *revision) {
-  if (p->done != NULL || (p->active == NULL && !p->failed)) return MW_PROGRAM_ENDED;
+  if (p->done != NULL) return MW_PROGRAM_ENDED;
   if (is_revision(p->next, revision)) return MW_PROGRAM_PENDING;
   if (p->staging != NULL && is_revision(p->staging->bundle, revision)) return MW_PROGRAM_PENDING;
   if (strcmp(mw_program_revision_of(p->active), revision) == 0) return MW_PROGRAM_ACTIVE;
   if (is_revision(p->held, revision)) return MW_PROGRAM_HELD;
-  return mw_program_failure(p, revision) != NULL ? MW_PROGRAM_FAILED : MW_PROGRAM_REPLACED;
+  if (mw_program_failure(p, revision) != NULL) return MW_PROGRAM_FAILED;
+  return p->active != NULL ? MW_PROGRAM_REPLACED : MW_PROGRAM_ENDED;
 }
 
 const char *mw_program_failure(const struct mw_program *p, const char *revision) {
