@@ -295,11 +295,15 @@ static void begin_probation(struct mw_program *p, const struct mw_program_run *o
   p->probation = mw_timer_start(mw_host_loop(p->host), probation_look, on_probation, p);
 }
 
-static void tell_success(const struct mw_program *p, const struct mw_program_run *old) {
+// begun: when the turn began in which it became active.
+static void tell_success(const struct mw_program *p, const struct mw_program_run *old,
+                         uint64_t begun) {
+  uint64_t now = mw_clock_now();
   mw_log(MW_LOG_INFO, "reloaded", MW_STR("script", mw_bundle_origin(p->active->bundle)),
          MW_STR("revision", mw_program_revision_of(p->active)),
          MW_STR("before", mw_program_revision_of(old)),
-         MW_NUM("seconds", (double)(mw_clock_now() - p->offered_at) / 1e9));
+         MW_NUM("seconds", (double)(now - p->offered_at) / 1e9),
+         MW_NUM("commit", (double)(now - begun) / 1e9));
 }
 
 // The generation that takes over has been committed: the one before may go. Its informers are held
@@ -314,6 +318,7 @@ static void replace(struct mw_program *p, struct mw_program_run *old) {
 // All in this turn of the loop.
 static void commit_staging(struct mw_program *p) {
   struct mw_program_run *old = p->active, *new = p->staging;
+  uint64_t begun = mw_clock_now();
   struct mw_err err;
   mw_timer_cancel(&p->warm_up);
   if (old != NULL && mw_generation_hand_over(old->generation, new->generation, &err) < 0) {
@@ -332,7 +337,7 @@ static void commit_staging(struct mw_program *p) {
   p->failed = false;
   mw_keep_settle(p->keep);
   if (old != NULL) replace(p, old);
-  tell_success(p, old);
+  tell_success(p, old, begun);
   mw_program_note_active(p);
 }
 
