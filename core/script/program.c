@@ -341,6 +341,18 @@ static void commit_staging(struct mw_program *p) {
   mw_program_note_active(p);
 }
 
+// Reads what the staged one wants and nobody has yet.
+static void warm_up(struct mw_program *p) {
+  mw_generation_each_wanted(p->staging->generation, start_wanted, p);
+  p->warm_up = mw_timer_start(mw_host_loop(p->host), warm_up_seconds(), on_warm_up_over, p);
+  char missing[MW_ERR_MESSAGE_MAX];
+  mw_keep_missing(p->keep, missing, sizeof missing);
+  if (missing[0] == '\0') return;
+  mw_log(MW_LOG_INFO, "the new revision takes over when it has its caches",
+         MW_STR("script", p->config.path), MW_STR("revision", mw_program_revision_of(p->staging)),
+         MW_STR("missing", missing));
+}
+
 static void stage(struct mw_program *p, struct mw_bundle *b) {
   struct mw_buf report;
   struct mw_err err;
@@ -359,8 +371,7 @@ static void stage(struct mw_program *p, struct mw_bundle *b) {
                mw_bundle_origin(b));
     fail_staging(p, err.message);
   } else {
-    mw_generation_each_wanted(p->staging->generation, start_wanted, p);
-    p->warm_up = mw_timer_start(mw_host_loop(p->host), warm_up_seconds(), on_warm_up_over, p);
+    warm_up(p);
   }
   mw_buf_deinit(&report);
 }
