@@ -120,6 +120,27 @@ describe("across a reload", function()
     assert.are.equal(0, rig:stop())
   end)
 
+  it("with keep_backoff a key that failed waits on", function()
+    local function script(word)
+      return ([[
+        kube.controller { name = "c", resource = "v1/configmaps", namespaces = { "default" }, keep_backoff = true,
+          retry = { base = 600, max = 600 }, resync_on_reload = false, reconcile = function(ctx)
+            print("%s", ctx.name)
+            if ctx.name == "a" then error("not today") end
+          end }
+      ]]):format(word)
+    end
+    local rig = reload_rig.start { ["main.lua"] = script "old" }
+    rig:create("a")
+    rig:line("^old\ta$")
+    rig:save("main.lua", script "new")
+    rig:stderr("reloaded")
+    rig:create("b") -- comes after all that could be tried at once
+    rig:line("^new\tb$")
+    assert.is_nil(rig.process.stdout:match("new\ta"))
+    assert.are.equal(0, rig:stop())
+  end)
+
   it("a controller that was renamed takes over the keys of the old one", function()
     local rig = reload_rig.start { ["main.lua"] = [[
       kube.controller { name = "before", resource = "v1/configmaps", namespaces = { "default" },
