@@ -360,7 +360,7 @@ void mw_generation_set_handover(struct mw_generation *g, struct lua_State *L) {
   g->unload = mw_luaref_take(L);
 }
 
-int mw_generation_hand_over(struct mw_generation *from, struct mw_generation *to,
+int mw_generation_hand_over(struct mw_generation *from, struct mw_generation *to, bool broken,
                             struct mw_err *err) {
   if (to->load == MW_LUAREF_NONE) return 0;
   size_t size = 0;
@@ -368,8 +368,14 @@ int mw_generation_hand_over(struct mw_generation *from, struct mw_generation *to
   int top = lua_gettop(from->L);
   if (from->unload != MW_LUAREF_NONE) {
     mw_luaref_push(from->L, from->unload);
-    if (mw_script_call_as(from->L, "kube.on_unload", 0, 1, err) < 0) return err->code;
-    text = lua_tolstring(from->L, -1, &size);
+    int rc = mw_script_call_as(from->L, "kube.on_unload", 0, 1, err);
+    if (rc < 0 && !broken) return err->code;
+    if (rc < 0) {
+      mw_log(MW_LOG_WARN, "the revision that failed hands nothing over",
+             MW_STR("revision", mw_generation_revision(from)), MW_STR("error", err->message));
+    } else {
+      text = lua_tolstring(from->L, -1, &size);
+    }
   }
   mw_luaref_push(to->L, to->load);
   if (text != NULL) {

@@ -98,8 +98,9 @@ void mw_generation_each_wanted(struct mw_generation *g,
 // Pops two functions, unload and load, that are protected and cannot await: unload() returns a text
 // or nil, which is load's first argument in the next generation; its second is this revision.
 void mw_generation_set_handover(struct mw_generation *g, struct lua_State *L);
-// Hands over from one to the next, before it is committed; neither is changed by that.
-int mw_generation_hand_over(struct mw_generation *from, struct mw_generation *to,
+// Hands over from one to the next, before it is committed; neither is changed by that. broken: from
+// is taken back for its failure, and when its unload fails, too, load gets nothing.
+int mw_generation_hand_over(struct mw_generation *from, struct mw_generation *to, bool broken,
                             struct mw_err *err);
 struct mw_store *mw_generation_store(struct mw_generation *g);
 

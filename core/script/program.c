@@ -321,7 +321,8 @@ static void commit_staging(struct mw_program *p) {
   uint64_t begun = mw_clock_now();
   struct mw_err err;
   mw_timer_cancel(&p->warm_up);
-  if (old != NULL && mw_generation_hand_over(old->generation, new->generation, &err) < 0) {
+  if (old != NULL &&
+      mw_generation_hand_over(old->generation, new->generation, p->taken_back, &err) < 0) {
     fail_staging(p, err.message);
     return;
   }

@@ -84,16 +84,30 @@ describe("a revision that fails", function()
     assert.are.equal(0, rig:stop())
   end)
 
+  -- It fails behind its first await, in the last line.
+  local function taken_back(text)
+    rig:save("main.lua", text)
+    local report = rig:stderr("going back to the one before[^\n]*", 60)
+    local _, lines = text:gsub("\n", "")
+    assert.is_truthy(report:find(("main%%.lua:%d: no luck"):format(lines)), report)
+    rig:stderr("reloaded", 60)
+    goes_on()
+  end
+
   it("again and again soon after it began is taken back", function()
     start()
-    for i, more in ipairs { "kube.sleep(0)\nerror('no luck')\n",
-      "kube.on_unload(function() error('nor here') end)\nkube.sleep(0)\nerror('no luck')\n" } do
-      rig:save("main.lua", GOOD .. more)
-      local report = rig:stderr("going back to the one before[^\n]*", 60)
-      assert.is_truthy(report:find(("main%%.lua:%d: no luck"):format(9 + i)), report)
-      rig:stderr("reloaded", 60)
-      goes_on()
-    end
+    taken_back(GOOD .. "kube.sleep(0)\nerror('no luck')\n")
+    taken_back(GOOD .. "kube.sleep(0)\n\nerror('no luck')\n")
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("and cannot even hand over is taken back, too", function()
+    start()
+    rig:save("main.lua", GOOD .. "kube.on_load(function(data) print('loaded', data) end)\n")
+    rig:line("^loaded\tnil$", 60)
+    taken_back(GOOD .. "kube.on_unload(function() error('nor here') end)\nkube.sleep(0)\nerror('no luck')\n")
+    rig:line("^loaded\tnil$", 60)
+    assert.is_truthy(rig.process.stderr:find("hands nothing over[^\n]*main%.lua:9: nor here"))
     assert.are.equal(0, rig:stop())
   end)
 end)
@@ -112,7 +126,9 @@ describe("a reload", function()
   end
 
   it("during the initial sync waits for nothing and loses nothing", function()
-    local rig = reload_rig.start(FILES, { fault = { resource = "configmaps", verb = "watch", delay = 3 } })
+    local rig = reload_rig.start(FILES, { before = function(server)
+      server:ask("POST", "/sandbox/v1/faults", cjson.encode { resource = "configmaps", verb = "watch", delay = 3 })
+    end })
     rig:stderr("serving metrics", 60) -- it runs, and has no cache yet
     rig:save("lib/word.lua", 'return "better"\n')
     rig:stderr("reloaded", 60)
@@ -148,16 +164,21 @@ describe("a reload", function()
     assert.are.equal(0, rig:stop())
   end)
 
+  local LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+  local function start_elected(before)
+    return reload_rig.start({
+      ["main.lua"] = GOOD .. 'kube.leader_election { name = "only", namespace = "default", lease_duration = 15, ' ..
+        'renew_deadline = 10, retry_period = 0.2 }\n',
+      ["lib/word.lua"] = FILES["lib/word.lua"], ["lib/third.lua"] = FILES["lib/third.lua"],
+    }, { before = before })
+  end
+
   it("of the one that leads keeps the lease", function()
-    local elected = 'local kube = require "kube"\nkube.leader_election { name = "only", namespace = "default", ' ..
-      'lease_duration = 15, renew_deadline = 10, retry_period = 0.2 }\n' .. GOOD
-    local rig = reload_rig.start { ["main.lua"] = elected, ["lib/word.lua"] = FILES["lib/word.lua"],
-      ["lib/third.lua"] = FILES["lib/third.lua"] }
+    local rig = start_elected()
     rig:create("a", { v = "1" })
     rig:line("^good a 1$", 60)
-    local function lease()
-      return cjson.decode(rig.server:ask("GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/only")).spec
-    end
+    local function lease() return cjson.decode(rig.server:ask("GET", LEASES .. "/only")).spec end
     local before = lease()
     rig:save("lib/word.lua", 'return "better"\n')
     rig:line("^better a 1$", 60)
@@ -165,6 +186,23 @@ describe("a reload", function()
     assert.are.same({ before.holderIdentity, before.acquireTime, before.leaseTransitions },
       { after.holderIdentity, after.acquireTime, after.leaseTransitions })
     assert.are.equal(0, rig:stop())
+  end)
+
+  it("of one that does not lead is what leads later", function()
+    local rig = start_elected(function(server)
+      server:ask("POST", LEASES, cjson.encode { apiVersion = "coordination.k8s.io/v1", kind = "Lease",
+        metadata = { name = "only", namespace = "default" },
+        spec = { holderIdentity = "another", leaseDurationSeconds = 3600, leaseTransitions = 0,
+          acquireTime = os.date("!%Y-%m-%dT%H:%M:%S.000000Z"), renewTime = os.date("!%Y-%m-%dT%H:%M:%S.000000Z") } })
+    end)
+    rig:create("a", { v = "1" })
+    rig:stderr("synced", 60)
+    rig:save("lib/word.lua", 'return "better"\n')
+    rig:stderr("reloaded", 60)
+    rig.server:ask("DELETE", LEASES .. "/only")
+    rig:line("^better a 1$", 60)
+    assert.are.equal(0, rig:stop())
+    assert.is_nil(rig.process.stdout:match("good a"))
   end)
 
   it("during the shutdown is left alone", function()

@@ -26,14 +26,14 @@ local function write(path, text)
 end
 
 --- options: args (more of the command line), more (further scripts), entry (what is run, default: main.lua; "" for
---- the directory), env, fault (of the sandbox, from the start).
+--- the directory), env, before (called with the sandbox before the script starts).
 function reload_rig.start(files, options)
   options = options or {}
   local self = setmetatable({ directory = assert(uv.fs_mkdtemp("/tmp/mw-reload-XXXXXX")) }, Rig)
   cleanup.later(function() run.sh("rm -rf " .. self.directory) end)
   self.server = sandbox.start()
   cleanup.later(function() self.server:stop() end)
-  if options.fault then self.server:ask("POST", "/sandbox/v1/faults", cjson.encode(options.fault)) end
+  if options.before then options.before(self.server) end
   for name, text in pairs(files) do self:save(name, text) end
   local entry = options.entry or "main.lua"
   local arguments = { "run", entry == "" and self.directory or self.directory .. "/" .. entry,
