@@ -296,12 +296,14 @@ static void set_number(lua_State *L, const char *name, double v) {
 
 static int queue_stats(lua_State *L) {
   struct mw_workqueue_stats s;
-  mw_workqueue_stats(check(L)->q, &s);
+  struct handle *h = check(L);
+  mw_workqueue_stats(h->q, &s);
   lua_createtable(L, 0, 12);
   set_number(L, "ready", (double)s.ready);
   set_number(L, "locked", (double)s.locked);
   set_number(L, "waiting", (double)s.waiting);
   set_number(L, "processing", (double)s.processing);
+  set_number(L, "held", (double)mw_workqueue_held(h->user));
   set_number(L, "failing", (double)s.failing);
   set_number(L, "keys", (double)s.keys);
   set_number(L, "bytes", (double)s.bytes);

@@ -597,6 +597,12 @@ static void release(struct mw_workqueue *q, struct entry *e) {
   if (e->state == READY) line_up(q, e);
 }
 
+size_t mw_workqueue_held(const struct mw_workqueue_user *u) {
+  size_t n = 0;
+  for (const struct entry *e = u->held.first; e != NULL; e = e->next) n++;
+  return n;
+}
+
 bool mw_workqueue_holds(const struct mw_workqueue_user *u, struct mw_slice key) {
   struct entry *e = find(u->q, key);
   return e != NULL && e->user == u;

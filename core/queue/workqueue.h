@@ -126,6 +126,8 @@ void mw_workqueue_wait(struct mw_workqueue_user *u, struct mw_workqueue_waiter *
 void mw_workqueue_unwait(struct mw_workqueue_waiter *w);
 bool mw_workqueue_has_waiters(const struct mw_workqueue *q);
 
+// How many keys the user has and is not done with.
+size_t mw_workqueue_held(const struct mw_workqueue_user *u);
 bool mw_workqueue_holds(const struct mw_workqueue_user *u, struct mw_slice key);
 // The work on a key is over. MW_ESTATE when the user does not hold it.
 int mw_workqueue_done(struct mw_workqueue_user *u, struct mw_slice key)

@@ -179,6 +179,7 @@ static bool has_places(const struct mw_program *p, size_t wanted) {
 static void on_retired(void *arg) {
   struct mw_program_run *r = arg;
   struct mw_program *p = r->program;
+  if (p->done != NULL && !mw_generation_is_drained(r->generation)) p->undone = true;
   if (!mw_generation_has_ended(r->generation)) {
     r->stuck = true;  // it keeps its place
   } else {

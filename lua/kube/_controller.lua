@@ -303,7 +303,7 @@ end
 -- What a shutdown left undone.
 local function left(state)
   local stats = state.queue:stats()
-  local count = stats.ready + stats.processing
+  local count = stats.ready + stats.held
   if state.started and count > 0 then return ("controller %s: %d keys"):format(state.name, count) end
 end
 

@@ -69,6 +69,17 @@ describe("hot reload", function()
     assert.is_nil(rig.process.stdout:match("new a.*old a"))
   end)
 
+  it("waits for it at a shutdown, too", function()
+    local slow = controller "old":gsub("print%(", "kube.sleep(1) print(")
+    local rig = reload_rig.start { ["main.lua"] = slow:gsub("if ctx.name", 'print("begun " .. ctx.name) if ctx.name') }
+    rig:create("a", { v = "1" })
+    rig:line("^begun a$")
+    rig:save("main.lua", controller "new")
+    rig:stderr("reloaded")
+    assert.are.equal(0, rig:stop())
+    assert.matches("old a 1", rig.process.stdout)
+  end)
+
   it("gives every event to one handler, and to the new one first all that is cached", function()
     local function handlers(word)
       return ([[
