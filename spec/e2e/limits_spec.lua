@@ -190,10 +190,9 @@ describe("a script that nothing can stop", function()
     ]])
     file:close()
     -- A pipe that nobody reads, though somebody could.
-    local shell = assert(io.popen(("mkfifo %s.pipe; exec 3<> %s.pipe; %s run %s --stuck-timeout 0.5 2>&1 >&3; " ..
-      "echo code $?; rm %s.pipe"):format(path, path, run.binary, path, path)))
-    local told = shell:read("*a")
-    shell:close()
+    local told = run.sh(("mkfifo %s.pipe; exec 3<> %s.pipe; %s run %s --stuck-timeout 0.5 2>&1 >&3; echo code $?; "
+      .. "rm %s.pipe")
+      :format(path, path, run.binary, path, path), { timeout = 60 }).stdout
     os.remove(path)
     has(told, "moonwatch: the script has been waiting within one call for 3.")
     has(told, "code 6\n")
