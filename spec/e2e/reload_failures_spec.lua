@@ -3,6 +3,7 @@
 local cjson = require "cjson"
 local cleanup = require "spec.support.cleanup"
 local reload_rig = require "spec.support.reload_rig"
+local scrape = require "spec.support.scrape"
 
 -- The script that runs all the time.
 local GOOD = [[
@@ -129,7 +130,10 @@ describe("a reload", function()
     local rig = reload_rig.start(FILES, { before = function(server)
       server:ask("POST", "/sandbox/v1/faults", cjson.encode { resource = "configmaps", verb = "watch", delay = 3 })
     end })
-    rig:stderr("serving metrics", 60) -- it runs, and has no cache yet
+    local seen = scrape.of(rig.process)
+    -- Its files have been read, and it has no cache yet.
+    seen:wait(function() return seen:get("/readyz?verbose") end,
+      function(_, body) return body:find("has not synced yet", 1, true) end, "a script that waits for its cache")
     rig:save("lib/word.lua", 'return "better"\n')
     rig:stderr("reloaded", 60)
     rig:create("a", { v = "1" })
