@@ -42,6 +42,14 @@ function field.not_supported(path, value, supported)
     ("Unsupported value: %s: supported values: %s"):format(show(value), table.concat(texts, ", ")))
 end
 
+--- Whether a value is in a list of those that there are.
+function field.is_one_of(value, known)
+  for _, name in ipairs(known) do
+    if value == name then return true end
+  end
+  return false
+end
+
 function field.duplicate(path, value) return new("FieldValueDuplicate", path, "Duplicate value: " .. show(value)) end
 
 function field.forbidden(path, detail) return new("FieldValueForbidden", path, with_detail("Forbidden", detail)) end

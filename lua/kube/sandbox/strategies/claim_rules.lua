@@ -12,18 +12,11 @@ local VOLUME_MODES = { "Block", "Filesystem" }
 
 local function add(errors, e) errors[#errors + 1] = e end
 
-local function is_one_of(value, known)
-  for _, name in ipairs(known) do
-    if value == name then return true end
-  end
-  return false
-end
-
 --- Adds what is wrong with access modes; how many there are is for others to say.
 function claim_rules.check_modes(errors, modes, path)
   local alone, others = false, false
   for _, mode in ipairs(modes) do
-    if not is_one_of(mode, MODES) then
+    if not field.is_one_of(mode, MODES) then
       add(errors, field.not_supported(path, mode, MODES))
     elseif mode == "ReadWriteOncePod" then
       alone = true
@@ -63,7 +56,7 @@ function claim_rules.check(errors, spec, path)
   check_size(errors, spec, path)
   check_class(errors, spec, path, "storageClassName")
   local mode = json.get(spec, "volumeMode")
-  if mode and not is_one_of(mode, VOLUME_MODES) then
+  if mode and not field.is_one_of(mode, VOLUME_MODES) then
     add(errors, field.not_supported(path .. ".volumeMode", mode, VOLUME_MODES))
   end
   check_class(errors, spec, path, "volumeAttributesClassName")

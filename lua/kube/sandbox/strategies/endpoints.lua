@@ -12,13 +12,6 @@ local MOST_ADDRESSES, MOST_PORTS, MOST_ENDPOINTS, MOST_HINTS = 100, 20000, 1000,
 
 local function add(errors, e) errors[#errors + 1] = e end
 
-local function is_one_of(value, known)
-  for _, name in ipairs(known) do
-    if value == name then return true end
-  end
-  return false
-end
-
 local function check_text(errors, value, path, ...)
   for _, problem in ipairs { ... } do add(errors, field.invalid(path, value, problem)) end
 end
@@ -26,7 +19,7 @@ end
 local function check_port(errors, port, at)
   local name = json.get(port, "name") or ""
   if name ~= "" then check_text(errors, name, at .. ".name", names.label(name)) end
-  if not is_one_of(port.protocol, PROTOCOLS) then
+  if not field.is_one_of(port.protocol, PROTOCOLS) then
     add(errors, field.not_supported(at .. ".protocol", port.protocol, PROTOCOLS))
   end
   local app = json.get(port, "appProtocol")
@@ -164,7 +157,7 @@ local function validate_slice(ctx, new, old, errors)
   local kind, list = new.addressType, json.get(new, "endpoints") or {}
   if (kind or "") == "" then
     add(errors, field.required("addressType"))
-  elseif not is_one_of(kind, ADDRESS_TYPES) then
+  elseif not field.is_one_of(kind, ADDRESS_TYPES) then
     add(errors, field.not_supported("addressType", kind, ADDRESS_TYPES))
   end
   check_slice_ports(errors, json.get(new, "ports") or {})

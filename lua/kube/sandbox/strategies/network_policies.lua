@@ -13,13 +13,6 @@ local RANGE = "must be between 1 and 65535, inclusive"
 
 local function add(errors, e) errors[#errors + 1] = e end
 
-local function is_one_of(value, known)
-  for _, name in ipairs(known) do
-    if value == name then return true end
-  end
-  return false
-end
-
 local function default_ports(t)
   pod_spec.each(t, "ports", function(port) pod_spec.set(port, "protocol", "TCP") end)
 end
@@ -49,7 +42,7 @@ end
 
 local function check_port(errors, entry, at)
   local port, last = json.get(entry, "port"), json.get(entry, "endPort")
-  if not is_one_of(entry.protocol, PROTOCOLS) then
+  if not field.is_one_of(entry.protocol, PROTOCOLS) then
     add(errors, field.not_supported(at .. ".protocol", entry.protocol, PROTOCOLS))
   end
   if type(port) == "number" and not is_port(port) then add(errors, field.invalid(at .. ".port", port, RANGE)) end
@@ -116,7 +109,7 @@ local function validate(_, new, _, errors)
     return
   end
   for i, kind in ipairs(types) do
-    if not is_one_of(kind, DIRECTIONS) then
+    if not field.is_one_of(kind, DIRECTIONS) then
       add(errors, field.not_supported(("spec.policyTypes[%d]"):format(i - 1), kind, DIRECTIONS))
     end
   end

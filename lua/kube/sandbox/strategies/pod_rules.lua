@@ -20,9 +20,7 @@ local PROTOCOLS = { "SCTP", "TCP", "UDP" }
 local function add(errors, e) errors[#errors + 1] = e end
 
 local function check_one_of(errors, value, path, known)
-  for _, name in ipairs(known) do
-    if value == name then return end
-  end
+  if field.is_one_of(value, known) then return end
   add(errors, (value or "") == "" and field.required(path) or field.not_supported(path, value, known))
 end
 

@@ -17,13 +17,6 @@ local function is_free(spec) return is_headless(spec) and next(json.get(spec, "s
 
 local FAMILIES, POLICIES = { "IPv4", "IPv6" }, { "PreferDualStack", "RequireDualStack", "SingleStack" }
 
-local function is_one_of(value, known)
-  for _, name in ipairs(known) do
-    if value == name then return true end
-  end
-  return false
-end
-
 local function check_both_names(errors, spec)
   local path = "spec.clusterIPs"
   if (spec.clusterIP or "") ~= "" then
@@ -41,11 +34,11 @@ local function check_families(errors, spec)
   local seen = {}
   for i, family in ipairs(spec.ipFamilies) do
     local path = ("spec.ipFamilies[%d]"):format(i - 1)
-    if not is_one_of(family, FAMILIES) then errors[#errors + 1] = field.not_supported(path, family, FAMILIES) end
+    if not field.is_one_of(family, FAMILIES) then errors[#errors + 1] = field.not_supported(path, family, FAMILIES) end
     if seen[family] then errors[#errors + 1] = field.duplicate(path, family) end
     seen[family] = true
   end
-  if not is_one_of(spec.ipFamilyPolicy, POLICIES) then
+  if not field.is_one_of(spec.ipFamilyPolicy, POLICIES) then
     errors[#errors + 1] = field.not_supported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, POLICIES)
   end
 end
@@ -80,7 +73,7 @@ local function check_pairs(errors, spec)
   if is_headless(spec) then return end
   for i, address in ipairs(addresses) do
     local family = spec.ipFamilies[i]
-    if is_one_of(family, FAMILIES) and family_of(address) ~= family then
+    if field.is_one_of(family, FAMILIES) and family_of(address) ~= family then
       errors[#errors + 1] = field.invalid(("%s[%d]"):format(path, i - 1), address,
         ("expected an %s value as indicated by `ipFamilies[%d]`"):format(family, i - 1))
     end

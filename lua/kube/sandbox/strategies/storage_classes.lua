@@ -49,9 +49,7 @@ local function default(_, document)
 end
 
 local function check_one_of(errors, value, path, known)
-  for _, name in ipairs(known) do
-    if value == name then return end
-  end
+  if field.is_one_of(value, known) then return end
   add(errors, field.not_supported(path, value, known))
 end
 

@@ -20,13 +20,6 @@ local SOURCES = { "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glus
 
 local function add(errors, e) errors[#errors + 1] = e end
 
-local function is_one_of(value, known)
-  for _, name in ipairs(known) do
-    if value == name then return true end
-  end
-  return false
-end
-
 local function default(_, document)
   document.spec = json.shallow(document.spec)
   pod_spec.set(document.spec, "persistentVolumeReclaimPolicy", "Retain")
@@ -104,7 +97,7 @@ end
 
 local function check_policies(errors, spec)
   local policy, class = spec.persistentVolumeReclaimPolicy, json.get(spec, "storageClassName") or ""
-  if not is_one_of(policy, RECLAIM) then
+  if not field.is_one_of(policy, RECLAIM) then
     add(errors, field.not_supported("spec.persistentVolumeReclaimPolicy", policy, RECLAIM))
   elseif policy == "Recycle" and json.get(spec, "hostPath", "path") == "/" then
     add(errors, field.forbidden("spec.persistentVolumeReclaimPolicy",
@@ -113,7 +106,7 @@ local function check_policies(errors, spec)
   for _, problem in ipairs { class ~= "" and names.subdomain(class) or nil } do
     add(errors, field.invalid("spec.storageClassName", class, problem))
   end
-  if not is_one_of(spec.volumeMode, MODES) then
+  if not field.is_one_of(spec.volumeMode, MODES) then
     add(errors, field.not_supported("spec.volumeMode", spec.volumeMode, MODES))
   end
 end
