@@ -77,15 +77,16 @@ static void tell_failure(struct mw_program *p, const struct mw_bundle *b, const 
 
 // The active revision fails in its probation: the one before comes back.
 static bool take_back(struct mw_program *p, const char *report) {
-  if (p->probation == NULL || p->history[0] == NULL || p->done != NULL) return false;
+  struct mw_bundle *before = mw_program_before(p);
+  if (p->probation == NULL || before == NULL || p->done != NULL) return false;
   mw_timer_cancel(&p->probation);
   mark_bad(p, p->active->bundle);
   mw_log(MW_LOG_ERROR, "the new revision failed; going back to the one before",
          MW_STR("failed", mw_program_revision_of(p->active)),
-         MW_STR("back", mw_bundle_revision(p->history[0])), MW_STR("error", report));
+         MW_STR("back", mw_bundle_revision(before)), MW_STR("error", report));
   mw_program_note_failure(p, mw_program_revision_of(p->active), report);
   p->taken_back = true;
-  mw_program_adopt(p, p->history[0]);
+  mw_program_adopt(p, before);
   return true;
 }
 
@@ -101,6 +102,7 @@ static void end_active(struct mw_program *p, const char *report) {
   p->failed = true;
   struct mw_program_run *r = p->active;
   if (!has_places(p, p->staging != NULL ? 2 : 1)) return;  // the staged one may need its own
+  mw_timer_cancel(&p->probation);
   p->active = NULL;
   retire(p, r, false);
 }
@@ -284,7 +286,7 @@ static void on_probation(void *arg) {
   char text[MW_ERR_MESSAGE_MAX];
   const char *fault = fault_of(p, text, sizeof text);
   p->probation = NULL;
-  if (fault == NULL && mw_clock_now() >= p->probation_ends) return;
+  if (mw_clock_now() >= p->probation_ends) return;
   p->probation = mw_timer_start(mw_host_loop(p->host), probation_look, on_probation, p);
   if (fault != NULL) take_back(p, fault);
 }

@@ -69,6 +69,8 @@ bool mw_program_is_bad(const struct mw_program *p, const struct mw_bundle *b);
 void mw_program_adopt(struct mw_program *p, struct mw_bundle *b);
 
 // program_status.c
+// The last revision to go back to: not the active one, and none that failed. NULL: there is none.
+struct mw_bundle *mw_program_before(const struct mw_program *p);
 // Another revision is active.
 void mw_program_note_active(struct mw_program *p);
 // A revision failed; "": the files cannot even be read.

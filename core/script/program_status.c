@@ -234,6 +234,12 @@ static bool is_meant(const struct mw_program *p, const struct mw_bundle *b, cons
                       : !mw_program_is_bad(p, b);
 }
 
+struct mw_bundle *mw_program_before(const struct mw_program *p) {
+  for (size_t i = 0; i < MW_PROGRAM_HISTORY; i++)
+    if (is_meant(p, p->history[i], NULL)) return p->history[i];
+  return NULL;
+}
+
 static int no_such_revision(const struct mw_program *p, const char *text, struct mw_err *err) {
   char known[MW_PROGRAM_HISTORY * (MW_BUNDLE_REVISION_SIZE + 2)] = "";
   size_t n = 0;

@@ -128,6 +128,20 @@ describe("hot reload", function()
     assert.are.equal(0, rig:stop())
   end)
 
+  it("fails when the one before fails, too, after it was taken back", function()
+    local rig = reload_rig.start { ["main.lua"] = controller "one" .. [[
+      kube.sleep(0)
+      while not kube.store.get("spoilt") do kube.sleep(0.05) end
+      error("spoilt")
+    ]] }
+    rig:create("a", { v = "1" })
+    rig:line("^one a 1$")
+    rig:save("main.lua", controller "two" .. 'kube.sleep(0) kube.store.set("spoilt", true) error("too bad")')
+    rig:stderr("going back to the one before[^\n]*too bad")
+    assert.are.equal(1, rig.process:wait_exit(30))
+    assert.matches("script failed: [^\n]*spoilt", rig.process.stderr)
+  end)
+
   it("can be switched off", function()
     local rig = reload_rig.start({ ["main.lua"] = controller "one" }, { args = { "--no-reload" } })
     rig:create("a", { v = "1" })
