@@ -11,13 +11,13 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "wire/lz.h"
 
 enum {
-  DICT_MAX = 64 * 1024,        // LZ4 looks back no further
+  DICT_MAX = MW_LZ_REACH,      // LZ4 looks back no further
   FIRST_ROOM = 16 * 1024,      // for samples at the start; grows to DICT_MAX
   SAMPLE_MAX = 12 * 1024,      // of a larger object only the beginning
   GOOD_RATIO = 8,              // what packs this well teaches nothing
-  ACCELERATION = 4,            // a third faster than 1, 5 to 10 % larger
   RAW_MAX = 64 * 1024 * 1024,  // more is damage
   SLOTS = 4,                   // dictionaries an unpacker keeps at hand
   KEEP_MAX = 1024 * 1024,      // output room that outlives a large object
@@ -39,13 +39,13 @@ struct mw_dict {
 };
 
 struct mw_packer {
-  struct mw_dict *dict;  // in force; NULL until the first stage is over
-  size_t stage;          // STAGES: all is learned
-  size_t seen;           // objects packed in this stage
-  char *samples;         // DICT_MAX; NULL once all is learned
-  size_t n;              // bytes in samples
-  LZ4_stream_t base;     // the dictionary, loaded: copied for each object
-  LZ4_stream_t work;
+  struct mw_dict *dict;      // in force; NULL until the first stage is over
+  size_t stage;              // STAGES: all is learned
+  size_t seen;               // objects packed in this stage
+  char *samples;             // DICT_MAX; NULL once all is learned
+  size_t n;                  // bytes in samples
+  struct mw_lz_index index;  // of the dictionary
+  struct mw_lz_scratch work;
 };
 
 struct mw_dict *mw_dict_ref(struct mw_dict *d) {
@@ -71,8 +71,6 @@ static struct mw_dict *dict_new(const char *p, size_t n) {
 struct mw_packer *mw_packer_new(void) {
   struct mw_packer *p = mw_xcalloc(1, sizeof *p);
   p->samples = mw_xmalloc(DICT_MAX);
-  LZ4_initStream(&p->base, sizeof p->base);
-  LZ4_initStream(&p->work, sizeof p->work);
   return p;
 }
 
@@ -97,7 +95,7 @@ static void freeze(struct mw_packer *p) {
   if (p->n > 0) {
     mw_dict_unref(p->dict);
     p->dict = dict_new(p->samples, p->n);
-    LZ4_loadDict(&p->base, p->dict->bytes, (int)p->dict->n);
+    mw_lz_index(&p->index, mw_slice(p->dict->bytes, p->dict->n));
   }
   p->n = 0;
   p->seen = 0;
@@ -106,20 +104,18 @@ static void freeze(struct mw_packer *p) {
   p->samples = NULL;
 }
 
-static int compress(struct mw_packer *p, struct mw_slice raw, char *out) {
-  return LZ4_compress_fast_continue(&p->work, raw.p, out, (int)raw.n, (int)mw_pack_bound(raw.n),
-                                    ACCELERATION);
+static bool packs_well(struct mw_packer *p, const struct mw_lz_index *index, struct mw_slice raw,
+                       char *out) {
+  return mw_lz_pack(index, &p->work, raw, out) * GOOD_RATIO < raw.n;
 }
 
-static bool is_good(int n, size_t raw) { return n > 0 && (size_t)n * GOOD_RATIO < raw; }
-
 // Whether the dictionary in force or the samples so far already pack raw well. out is scratch.
-static bool packs_well(struct mw_packer *p, struct mw_slice raw, char *out) {
-  p->work = p->base;
-  if (is_good(compress(p, raw, out), raw.n)) return true;
+static bool is_known(struct mw_packer *p, struct mw_slice raw, char *out) {
+  if (packs_well(p, &p->index, raw, out)) return true;
   if (p->n == 0) return false;
-  LZ4_loadDict(&p->work, p->samples, (int)p->n);
-  return is_good(compress(p, raw, out), raw.n);
+  struct mw_lz_index samples;
+  mw_lz_index(&samples, mw_slice(p->samples, p->n));
+  return packs_well(p, &samples, raw, out);
 }
 
 // Looks at an object on its way through. out is scratch.
@@ -128,7 +124,7 @@ static void learn(struct mw_packer *p, struct mw_slice raw, char *out) {
   size_t seen = p->seen++;
   size_t room = FIRST_ROOM + (DICT_MAX - FIRST_ROOM) * seen / stage->seen;
   size_t n = raw.n < SAMPLE_MAX ? raw.n : SAMPLE_MAX;
-  if (seen % stage->every == 0 && p->n + n <= room && !packs_well(p, raw, out)) {
+  if (seen % stage->every == 0 && p->n + n <= room && !is_known(p, raw, out)) {
     memcpy(p->samples + p->n, raw.p, n);
     p->n += n;
   }
@@ -138,18 +134,17 @@ static void learn(struct mw_packer *p, struct mw_slice raw, char *out) {
 size_t mw_pack(struct mw_packer *p, struct mw_slice raw, char *out, struct mw_dict **dict) {
   *dict = NULL;
   if (raw.n == 0) return 0;
-  int n = 0;
+  size_t n = raw.n;
   if (raw.n <= RAW_MAX) {
     if (p->stage < STAGES) learn(p, raw, out);
-    p->work = p->base;
-    n = compress(p, raw, out);
+    n = mw_lz_pack(&p->index, &p->work, raw, out);
   }
-  if (n <= 0 || (size_t)n >= raw.n) {
+  if (n >= raw.n) {
     memcpy(out, raw.p, raw.n);
     return raw.n;
   }
   *dict = p->dict;
-  return (size_t)n;
+  return n;
 }
 
 // One block of memory: [dictionary | output]. LZ4 then reads the dictionary as if it were output.

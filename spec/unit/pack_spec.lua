@@ -184,4 +184,38 @@ describe("packed bytes", function()
     done(p, C.mw_packer_free)
     done(u, C.mw_unpacker_free)
   end)
+
+  it("of every short length, of few letters and of many, come back as they were", function()
+    local p, u = packer(), unpacker()
+    for _ = 1, 2400 do pack(p, pod("app" .. math.random(9))) end
+    local sample = pod("app1")
+    for n = 0, 300 do
+      local few, many = {}, {}
+      for i = 1, n do
+        few[i], many[i] = ("abc"):sub(math.random(3)):sub(1, 1), string.char(math.random(0, 255))
+      end
+      for _, raw in ipairs { ("x"):rep(n), table.concat(few), table.concat(many), sample:sub(1, n), sample:sub(-n) } do
+        local packed, dict = pack(p, raw)
+        assert.is_true(#packed <= #raw)
+        assert.equal(raw, unpack_(u, packed, dict, #raw))
+      end
+    end
+    done(p, C.mw_packer_free)
+    done(u, C.mw_unpacker_free)
+  end)
+
+  it("that repeat what stands further back than can be told come back as they were", function()
+    local p, u = packer(), unpacker()
+    for _ = 1, 2400 do pack(p, pod("app" .. math.random(9))) end
+    local sample, noise = pod("app1"), {}
+    for _, n in ipairs { 1000, 60000, 65520, 65535, 65536, 65537, 70000, 200000 } do
+      for i = 1, n do noise[i] = string.char(math.random(0, 255)) end
+      local raw = sample .. table.concat(noise, "", 1, n) .. sample .. ("y"):rep(n) .. sample
+      local packed, dict = pack(p, raw)
+      assert.is_true(#packed < #raw)
+      assert.equal(raw, unpack_(u, packed, dict, #raw))
+    end
+    done(p, C.mw_packer_free)
+    done(u, C.mw_unpacker_free)
+  end)
 end)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/lz.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum {
+  MATCH_MIN = 8,   // bytes that are hashed and compared at once
+  TAIL = 12,       // the format: no match begins in the last twelve bytes
+  TAIL_TEXT = 5,   // and none reaches into the last five
+  STEP = 3,        // bytes from one look to the next; a match is followed back to its beginning
+  STEP_SHIFT = 3,  // after so many (a power of two) bytes without a match, one more
+  WIDE = 16,       // a short text is copied as so many bytes at once
+  MORE = 15,       // a length from here on takes further bytes
+  FORMAT_MIN = 4,  // the format counts lengths of matches from here
+};
+
+static inline uint64_t read8(const char *p) {
+  uint64_t v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+static inline uint32_t hash(uint64_t v, unsigned bits) {
+  return (uint32_t)(v * 0x9E3779B97F4A7C15u >> (64 - bits));
+}
+
+void mw_lz_index(struct mw_lz_index *x, struct mw_slice dict) {
+  memset(x->at, 0, sizeof x->at);
+  x->dict = dict.p;
+  x->n = dict.n;
+  for (size_t i = 0; i + MATCH_MIN <= dict.n; i++) {
+    x->at[hash(read8(dict.p + i), MW_LZ_DICT_BITS)] = (uint16_t)(i + 1);
+  }
+}
+
+// How many bytes from a and b on are the same; neither goes beyond n.
+static inline size_t common(const char *a, const char *b, size_t n) {
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    uint64_t d = read8(a + i) ^ read8(b + i);
+    if (d != 0) return i + (size_t)(__builtin_ctzll(d) >> 3);
+  }
+  while (i < n && a[i] == b[i]) i++;
+  return i;
+}
+
+static inline size_t common_before(const char *a, const char *b, size_t n) {
+  size_t i = 0;
+  while (i < n && a[-1 - (ptrdiff_t)i] == b[-1 - (ptrdiff_t)i]) i++;
+  return i;
+}
+
+// What is left of a length behind the token.
+static inline char *put_more(char *out, size_t n) {
+  for (; n >= 255; n -= 255) *out++ = (char)255;
+  *out++ = (char)n;
+  return out;
+}
+
+// wide: so many bytes may be read at p and written at out, whatever n is.
+static inline char *put_text(char *out, char **token, const char *p, size_t n, bool wide) {
+  *token = out++;
+  **token = (char)((n < MORE ? n : MORE) << 4);
+  if (n >= MORE) out = put_more(out, n - MORE);
+  if (wide && n <= WIDE) {
+    memcpy(out, p, WIDE);
+  } else {
+    memcpy(out, p, n);
+  }
+  return out + n;
+}
+
+static inline char *put_match(char *out, char *token, size_t back, size_t n) {
+  *out++ = (char)back;
+  *out++ = (char)(back >> 8);
+  n -= FORMAT_MIN;
+  *token |= (char)(n < MORE ? n : MORE);
+  return n >= MORE ? put_more(out, n - MORE) : out;
+}
+
+struct match {
+  const char *from;   // NULL: none
+  const char *begin;  // of the memory that it lies in
+  const char *end;
+  size_t back;  // how far it is from p, as the format counts
+};
+
+static inline struct match find(const struct mw_lz_index *x, struct mw_lz_scratch *s,
+                                struct mw_slice raw, const char *p) {
+  uint64_t v = read8(p);
+  size_t here = (size_t)(p - raw.p);
+  uint32_t *own = &s->at[hash(v, MW_LZ_OWN_BITS)];
+  size_t mine = *own;
+  *own = (uint32_t)here + 1;
+  size_t theirs = x->at[hash(v, MW_LZ_DICT_BITS)];
+  if (theirs > 0 && read8(x->dict + theirs - 1) == v) {
+    size_t back = x->n - (theirs - 1) + here;
+    if (back <= MW_LZ_REACH) {
+      return (struct match){x->dict + theirs - 1, x->dict, x->dict + x->n, back};
+    }
+  }
+  if (mine > 0 && here - (mine - 1) <= MW_LZ_REACH && read8(raw.p + mine - 1) == v) {
+    return (struct match){raw.p + mine - 1, raw.p, raw.p + raw.n, here - (mine - 1)};
+  }
+  return (struct match){NULL, NULL, NULL, 0};
+}
+
+// Writes the text up to the match at p, and the match; *text is behind it then. There are at least
+// TAIL + MATCH_MIN bytes from p on, and as many more for the output.
+static inline char *put_both(char *out, const char **text, const char *p, const char *end,
+                             const struct match *m) {
+  size_t free = (size_t)(p - *text), room = (size_t)(m->from - m->begin);
+  size_t before = common_before(p, m->from, free < room ? free : room);
+  size_t left = (size_t)(end - TAIL_TEXT - p), reach = (size_t)(m->end - m->from);
+  size_t most = (left < reach ? left : reach) - MATCH_MIN;
+  size_t n = MATCH_MIN + common(p + MATCH_MIN, m->from + MATCH_MIN, most);
+  char *token;
+  out = put_text(out, &token, *text, free - before, true);
+  *text = p + n;
+  return put_match(out, token, m->back, n + before);
+}
+
+size_t mw_lz_pack(const struct mw_lz_index *x, struct mw_lz_scratch *s, struct mw_slice raw,
+                  char *out) {
+  char *const start = out;
+  const char *end = raw.p + raw.n;
+  const char *text = raw.p;  // not written yet
+  memset(s->at, 0, sizeof s->at);
+  for (const char *p = raw.p; (size_t)(end - p) >= TAIL + MATCH_MIN;) {
+    struct match m = find(x, s, raw, p);
+    if (m.from == NULL) {
+      size_t step = STEP + ((size_t)(p - text) >> STEP_SHIFT);
+      if (step > (size_t)(end - p)) break;
+      p += step;
+      continue;
+    }
+    out = put_both(out, &text, p, end, &m);
+    p = text;
+  }
+  char *token;
+  out = put_text(out, &token, text, (size_t)(end - text), false);
+  return (size_t)(out - start);
+}
