@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A place for one function, which several owners want to fill: of those who have set one, the last
-// is in force, and when it leaves the one before is again. Private to cache.
+// A place for functions, one of each owner who has set one. Where only one can be in force it is the
+// last (mw_hooks_top), and when that leaves the one before is again. Private to cache.
 #pragma once
 
 #include <stddef.h>
@@ -24,7 +24,11 @@ void mw_hooks_set(struct mw_hooks *h, const struct mw_hook *hook);
 void mw_hooks_drop(struct mw_hooks *h, const void *owner);
 void mw_hooks_deinit(struct mw_hooks *h);
 
-// The one in force; NULL: none.
+// Calls cb with each, in the order in which they were set. It may set and drop any: one that
+// was dropped meanwhile is not called, nor is one that was added.
+void mw_hooks_each(const struct mw_hooks *h, void (*cb)(void *ctx, const struct mw_hook *hook),
+                   void *ctx);
+// The last one; NULL: none.
 static inline const struct mw_hook *mw_hooks_top(const struct mw_hooks *h) {
   return h->n > 0 ? &h->v[h->n - 1] : NULL;
 }

@@ -215,6 +215,17 @@ static enum mw_log_level level_of(struct mw_informer *inf, const struct mw_err *
   return MW_LOG_WARN;
 }
 
+struct failure {
+  enum mw_error_place place;
+  const struct mw_err *err;
+  const char *again;
+};
+
+static void tell_failure(void *ctx, const struct mw_hook *handler) {
+  const struct failure *f = ctx;
+  ((mw_informer_error_cb)handler->call)(handler->ctx, f->place, f->err, f->again);
+}
+
 static void on_source_error(void *ctx, enum mw_error_place place, const struct mw_err *err,
                             const char *again, uint64_t at) {
   static const char *const places[] = {
@@ -231,8 +242,8 @@ static void on_source_error(void *ctx, enum mw_error_place place, const struct m
   mw_log(level_of(inf, err), places[place], MW_STR("resource", inf->name),
          MW_STR("error", err->message), MW_STR("code", mw_err_name(err->code)),
          MW_STR("next", again));
-  const struct mw_hook *handler = mw_hooks_top(&inf->error_handlers);
-  if (handler != NULL) ((mw_informer_error_cb)handler->call)(handler->ctx, place, err, again);
+  struct failure failure = {place, err, again};
+  mw_hooks_each(&inf->error_handlers, tell_failure, &failure);
   unpin(inf);
 }
 

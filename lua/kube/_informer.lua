@@ -212,7 +212,7 @@ end
 
 --- Called with an error { code, message, status, place, again } whenever listing or watching fails:
 --- refused, forbidden, throttled, cut, not understood. For visibility only: the informer goes on by
---- itself, and `again` says how. Before the informer starts.
+--- itself, and `again` says how. Before the informer starts. Scripts that share it have one each, and all hear.
 function Informer:set_watch_error_handler(fn)
   if type(fn) ~= "function" then errors.misuse("set_watch_error_handler takes a function") end
   self._handle:set_error_handler(fn)

@@ -40,6 +40,38 @@ describe("several scripts", function()
     assert.is_nil(rig.process.stdout:match("b1\ty"))
   end)
 
+  it("hear each of the failing watch that they share, also after the reload of one", function()
+    local function script(who)
+      return ([[
+        local informer = kube.informer("v1/configmaps", { namespace = "default", backoff = { duration = 0.01 } })
+        informer:set_watch_error_handler(function(err) print("%s", err.place, err.status) end)
+        informer:add_event_handler { on_add = function(object) print("%s sees " .. object.metadata.name) end }
+        kube.wait_for_cache_sync(nil, informer)
+        print("%s synced")
+      ]]):format(who, who, who)
+    end
+    local rig = start { ["a.lua"] = script "a1", ["b.lua"] = script "b1" }
+    rig:line("^a1 synced$")
+    rig:line("^b1 synced$")
+    -- A watch that had an event is opened again when it is cut.
+    local function fail(name)
+      rig:create(name)
+      rig:line("^a1 sees " .. name .. "$")
+      rig.server:ask("POST", "/sandbox/v1/faults", '{"resource":"configmaps","verb":"watch","status":403,"count":1}')
+      rig.server:ask("POST", "/sandbox/v1/watches", '{"action":"cut"}')
+    end
+    fail("x")
+    rig:line("^a1\twatch_open\t403$")
+    rig:line("^b1\twatch_open\t403$")
+    rig:save("b.lua", script "b2")
+    rig:line("^b2 synced$")
+    fail("y")
+    rig:line("^a1\twatch_open\t403$")
+    rig:line("^b2\twatch_open\t403$")
+    assert.are.equal(0, rig:stop())
+    assert.are.equal(1, select(2, rig.process.stdout:gsub("b1\twatch_open", "")))
+  end)
+
   it("do not disturb each other: one fails, and comes back when it is mended", function()
     local rig = start { ["a.lua"] = controller("a", 'print("a", ctx.name)'),
       ["b.lua"] = controller("b", 'print("b", ctx.name)') .. 'kube.sleep(0.3) error("b is ill")' }

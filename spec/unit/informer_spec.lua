@@ -619,33 +619,46 @@ describe("informer", function()
           '"message":"said no","reason":"%s","code":%d}'):format(reason, code) }
       end
 
-      it("reach the handler of the owner who came last", function()
+      it("reach the handler of every owner, in the order in which they came, while it is there", function()
         local old, new = ffi.cast("void *", 1), ffi.cast("void *", 2)
         server:put("a")
         C.mw_log_set_level(-1)
         local inf, told = rig:informer(), {}
-        local function set(who, owner)
-          assert(inf:set_error_handler(function() told[#told + 1] = who end, owner))
+        local function set(who, owner, act)
+          assert(inf:set_error_handler(function()
+            told[#told + 1] = who
+            if act then act() end
+          end, owner))
         end
-        -- The next watch that is opened fails.
+        -- Who hears of the next watch that is opened and fails.
         local function fail()
-          local before = #told
+          told = {}
           server:fail("watch", failure(403, "Forbidden"))
           server:cut()
-          pump(function() return #told > before and server:open_watches() == 1 end)
+          pump(function() return #told > 0 and server:open_watches() == 1 end)
+          return table.concat(told, " ")
         end
         set("old", old)
         inf:start()
         pump(function() return inf:synced() and server:open_watches() == 1 end)
-        fail()
+        assert.are.equal("old", fail())
         set("new", new)
-        fail()
+        assert.are.equal("old new", fail())
+        set("newer", new)
+        assert.are.equal("old newer", fail())
         C.mw_informer_drop_error_handler(inf.ptr, new)
-        fail()
+        assert.are.equal("old", fail())
+        -- One that is dropped, added or set again by another is treated as such.
+        set("old", old, function()
+          C.mw_informer_drop_error_handler(inf.ptr, new)
+          set("added", ffi.cast("void *", 3))
+        end)
         set("new", new)
+        assert.are.equal("old", fail())
+        set("old", old)
+        assert.are.equal("added old", fail())
         C.mw_informer_drop_owner(inf.ptr, old)
-        fail()
-        assert.are.same({ "old", "new", "old", "new" }, told)
+        assert.are.equal("added", fail())
         assert.is_false(C.mw_informer_is_stopping(inf.ptr))
       end)
 
