@@ -68,6 +68,7 @@ struct mw_generation {
   struct mw_owned closing;     // likewise: close was called
   size_t active;               // owned and not passive, in either list
   bool stopping, retiring, finish_posted;
+  bool has_heir;  // what it shares with another is that one's, now or already
   struct mw_timer *linger;  // running: tasks may still end by themselves
   struct mw_timer *grace;   // running: those that drain may
   double grace_seconds, patience_seconds;
@@ -421,7 +422,7 @@ static bool call_next(struct mw_generation *g, struct functions *f, size_t i, in
   struct mw_err err;
   mw_luaref_push(g->L, f->refs[i]);
   mw_luaref_drop(g->L, &f->refs[i]);
-  lua_pushboolean(g->L, g->retiring);
+  lua_pushboolean(g->L, g->has_heir);
   if (mw_script_call_as(g->L, "a function for the end of the script", 1, nresults, &err) == 0)
     return true;
   mw_log(MW_LOG_ERROR, "a function for the end of the script failed", MW_STR("error", err.message));
@@ -434,7 +435,7 @@ static void run_on_stop(struct mw_generation *g) {
 }
 
 static void run_on_end(struct mw_generation *g) {
-  if (g->retiring) return;
+  if (g->has_heir) return;
   for (size_t i = 0; i < g->on_end.count; i++) {
     if (!call_next(g, &g->on_end, i, 1)) continue;
     const char *left = lua_tostring(g->L, -1);
@@ -588,12 +589,14 @@ void mw_generation_stop(struct mw_generation *g, double grace, double patience, 
 
 void mw_generation_retire(struct mw_generation *g, double grace, double patience, mw_loop_cb done,
                           void *ctx) {
-  g->retiring = true;
+  g->retiring = g->has_heir = true;
   mw_sched_finish(g->sched);
   mw_generation_stop(g, grace, patience, done, ctx);
 }
 
 bool mw_generation_is_retiring(const struct mw_generation *g) { return g->retiring; }
+
+void mw_generation_give_way(struct mw_generation *g) { g->has_heir = true; }
 
 void mw_generation_hurry(struct mw_generation *g, double grace) {
   if (g->grace == NULL || g->done == NULL) return;

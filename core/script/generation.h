@@ -121,7 +121,7 @@ void mw_generation_changed(struct mw_generation *g);
 struct mw_signal *mw_generation_signal(struct mw_generation *g);
 
 // Pops the function on top of L: it is called, protected and unable to await, when the generation
-// begins to stop; with true when it retires.
+// begins to stop; with true when it retires or gives way.
 void mw_generation_on_stop(struct mw_generation *g, struct lua_State *L);
 
 // Pops the function on top of L: it is called, protected and unable to await, when the generation
@@ -143,6 +143,9 @@ void mw_generation_stop(struct mw_generation *g, double grace, double patience, 
 void mw_generation_retire(struct mw_generation *g, double grace, double patience, mw_loop_cb done,
                           void *ctx);
 bool mw_generation_is_retiring(const struct mw_generation *g);
+// Before the stop of one that was committed and failed in that turn: the one that it was to replace
+// goes on, and what they share is that one's. Its functions for the end are called as if it retired.
+void mw_generation_give_way(struct mw_generation *g);
 // One that stops has no more than grace seconds from now on.
 void mw_generation_hurry(struct mw_generation *g, double grace);
 // Whether a stop left nothing undone: no task that drains was cancelled, and no on_end function

@@ -331,6 +331,7 @@ static void commit_staging(struct mw_program *p) {
   }
   mw_generation_commit(new->generation);
   if (p->failure != NULL) {
+    if (old != NULL) mw_generation_give_way(new->generation);
     fail_staging(p, p->failure);
     mw_free(p->failure);
     p->failure = NULL;

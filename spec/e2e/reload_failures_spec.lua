@@ -95,6 +95,12 @@ describe("a revision that fails", function()
     goes_on()
   end
 
+  it("in the turn in which it takes over changes nothing", function()
+    start()
+    fails("main.lua", GOOD .. "kube.wait_for_cache_sync()\nerror('no luck')\n", { "main%.lua:10: no luck" })
+    assert.are.equal(0, rig:stop())
+  end)
+
   it("again and again soon after it began is taken back", function()
     start()
     taken_back(GOOD .. "kube.sleep(0)\nerror('no luck')\n")
