@@ -105,7 +105,6 @@ static int script_has_ended(lua_State *L) {
 // forget(): nothing of a script that has ended is left for the next.
 static int check_forget(lua_State *L) {
   mw_queues_forget(mw_host_queues(host_of(L)));
-  mw_leader_forget(mw_host_leader(host_of(L)));
   return 0;
 }
 

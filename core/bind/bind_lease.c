@@ -2,9 +2,10 @@
 // kube._core.lease: the host's leader election.
 //
 //   lease.declare(options, notify)   notify(holder or nil) is called whenever something changed,
-//   must
-//                                    not await, and is the generation's
+//   from
+//                                    the commit on; it must not await. options.place says where
 //   lease.is_configured(), lease.is_leading(), lease.holder(), lease.identity(), lease.namespace()
+//   lease.is_first(), lease.is_alone()   among the scripts that declared it
 #include "base/alloc.h"
 #include "base/log.h"
 #include "bind/bind.h"
@@ -24,8 +25,10 @@ struct listener {
 
 static struct mw_host *host_of(lua_State *L) { return mw_generation_host(mw_generation_of(L)); }
 
+static struct mw_leader *leader_of(lua_State *L) { return mw_host_leader(host_of(L)); }
+
 static struct mw_lease *lease_of(lua_State *L) {
-  return mw_leader_lease(mw_host_leader(host_of(L)));
+  return mw_leader_lease_of(leader_of(L), mw_generation_of(L));
 }
 
 static void on_news(void *ctx, const char *holder) {
@@ -40,30 +43,27 @@ static void on_news(void *ctx, const char *holder) {
 
 static void listener_close(struct mw_owned *o) {
   struct listener *n = (struct listener *)o;
-  mw_leader_unlisten(mw_host_leader(mw_generation_host(n->gen)), n);
+  mw_leader_leave(mw_host_leader(mw_generation_host(n->gen)), n->gen);
   mw_luaref_drop(mw_generation_state(n->gen), &n->notify);
   mw_generation_drop(n->gen, &n->owned);
   mw_free(n);
 }
 
-// Until commit the news are for the generation before.
-static void begin_to_listen(void *arg) {
-  struct listener *n = arg;
-  struct mw_leader *leader = mw_host_leader(mw_generation_host(n->gen));
-  if (mw_generation_is_stopping(n->gen)) return;
-  mw_leader_listen(leader, on_news, n);
-  mw_leader_start(leader);
-}
-
-// Takes the function on top.
-static void add_listener(lua_State *L) {
+// Takes the function on top, unless it fails.
+static int declare(lua_State *L, const char *place, struct mw_endpoint *endpoint,
+                   const struct mw_lease_config *config, struct mw_err *err) {
   struct listener *n = mw_xcalloc(1, sizeof *n);
   n->gen = mw_generation_of(L);
+  int rc = mw_leader_declare(leader_of(L), n->gen, place, endpoint, config, on_news, n, err);
+  if (rc < 0) {
+    mw_free(n);
+    return rc;
+  }
   n->notify = mw_luaref_take(L);
   n->owned.close = listener_close;
   n->owned.passive = true;
   mw_generation_own(n->gen, &n->owned);
-  mw_generation_defer(n->gen, begin_to_listen, n);
+  return 0;
 }
 
 // The array of { key, value } pairs in options.labels; what it points to stays in there.
@@ -114,19 +114,10 @@ static int lease_declare(lua_State *L) {
       .label_count = read_labels(L, 1, labels),
   };
   struct mw_err err;
-  struct mw_host *host = host_of(L);
-  struct mw_fence *fence = mw_rest_pool_fence(mw_host_requests(host));
-  if (mw_generation_replaces(mw_generation_of(L)) && lease_of(L) == NULL) {
-    return mw_bind_misuse(L,
-                          "leader_election: what runs has none; one that is added needs a restart");
-  }
+  const char *place = mw_bind_opt_string(L, 1, "place", "");
   int rc = mw_lease_config_check(&config, &err);
-  if (rc == 0)
-    rc = mw_leader_declare(mw_host_leader(host), mw_host_runtime(host), endpoint, &config, fence,
-                           &err);
-  if (rc < 0) return mw_bind_misuse(L, "leader_election: %s", err.message);
-  add_listener(L);
-  return 0;
+  if (rc == 0) rc = declare(L, place, endpoint, &config, &err);
+  return rc == 0 ? 0 : mw_bind_misuse(L, "leader_election: %s", err.message);
 }
 
 static int lease_is_configured(lua_State *L) {
@@ -135,8 +126,17 @@ static int lease_is_configured(lua_State *L) {
 }
 
 static int lease_is_leading(lua_State *L) {
-  struct mw_lease *lease = lease_of(L);
-  lua_pushboolean(L, lease == NULL || mw_lease_is_leading(lease));
+  lua_pushboolean(L, lease_of(L) == NULL || mw_leader_is_leading(leader_of(L)));
+  return 1;
+}
+
+static int lease_is_first(lua_State *L) {
+  lua_pushboolean(L, mw_leader_is_first(leader_of(L), mw_generation_of(L)));
+  return 1;
+}
+
+static int lease_is_alone(lua_State *L) {
+  lua_pushboolean(L, mw_leader_is_alone(leader_of(L), mw_generation_of(L)));
   return 1;
 }
 
@@ -159,6 +159,8 @@ void mw_bind_lease(struct lua_State *L) {
   static const luaL_Reg functions[] = {{"declare", lease_declare},
                                        {"is_configured", lease_is_configured},
                                        {"is_leading", lease_is_leading},
+                                       {"is_first", lease_is_first},
+                                       {"is_alone", lease_is_alone},
                                        {"holder", lease_holder},
                                        {"identity", lease_identity},
                                        {"namespace", lease_namespace},

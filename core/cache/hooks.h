@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A place for functions, one of each owner who has set one. Where only one can be in force it is the
-// last (mw_hooks_top), and when that leaves the one before is again. Private to cache.
+// A place for functions, one of each owner who has set one. Where only one can be in force it is
+// the last (mw_hooks_top), and when that leaves the one before is again. Private to cache.
 #pragma once
 
 #include <stddef.h>

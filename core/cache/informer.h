@@ -71,12 +71,12 @@ bool mw_informer_is_stopped(const struct mw_informer *inf);  // fully: all liste
 bool mw_informer_has_synced(const struct mw_informer *inf);
 
 // Both belong to an owner, as indexes do (indexer.h), who has one; another that it sets takes the
-// place of the first. MW_ESTATE after stop. free_ctx (may be NULL) is called when it is dropped, and
-// not when it is refused.
+// place of the first. MW_ESTATE after stop. free_ctx (may be NULL) is called when it is dropped,
+// and not when it is refused.
 //
 // Of the transforms the one that was set last is in force; when its owner leaves, the one before is
-// again. It is part of what the informer is (config.variant): all that are set must do the same, and
-// once the last one has been dropped the informer stops, for it cannot go on as what it is.
+// again. It is part of what the informer is (config.variant): all that are set must do the same,
+// and once the last one has been dropped the informer stops, for it cannot go on as what it is.
 int mw_informer_set_transform(struct mw_informer *inf, const void *owner, mw_transform_cb cb,
                               void *ctx, void (*free_ctx)(void *), struct mw_err *err);
 // The watch error handler: that of each owner hears of each error, in the order in which they were

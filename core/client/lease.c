@@ -137,7 +137,7 @@ static void cancel_timers(struct mw_lease *l) {
 }
 
 static void close_fence(struct mw_lease *l) {
-  mw_fence_set(l->fence, 0);
+  mw_fence_close(l->fence);
   mw_series_set(l->master_status, 0);
   mw_timer_cancel(&l->fence_time);
   if (atomic_exchange(&l->seen_at, 0) != 0) post(l, tell_change, "");
@@ -156,6 +156,7 @@ static void on_fence_time(void *arg) {
     l->fence_time = mw_timer_start(l->runtime.ingest, mw_fence_left(l->fence), on_fence_time, l);
     return;
   }
+  mw_fence_close(l->fence);
   // No failure: the process was stopped, or the answer takes its time.
   mw_log(MW_LOG_WARN, "the lease was not renewed in time: nothing is written until it is",
          MW_STR("lease", l->config.name),
@@ -258,6 +259,7 @@ static void on_release_over(void *arg) {
 
 static void start(void *arg) {
   struct mw_lease *l = arg;
+  mw_fence_close(l->fence);
   l->state = MW_LEASE_ACQUIRING;
   mw_lease_try(l);
 }
@@ -315,7 +317,6 @@ struct mw_lease *mw_lease_new(const struct mw_runtime *runtime, struct mw_endpoi
   l->runtime = *runtime;
   l->endpoint = mw_endpoint_ref(endpoint);
   l->fence = mw_fence_ref(fence);
-  mw_fence_set(fence, 0);
   copy_config(l, config);
   l->on = *callbacks;
   l->ctx = ctx;
@@ -326,11 +327,14 @@ struct mw_lease *mw_lease_new(const struct mw_runtime *runtime, struct mw_endpoi
   mw_buf_init(&l->object, MW_LEASE_BODY_MAX);
   mw_buf_init(&l->spec, MW_LEASE_BODY_MAX);
   atomic_init(&l->seen_at, 0);
-  count(l);
   return l;
 }
 
-void mw_lease_start(struct mw_lease *l) { mw_loop_post(l->runtime.ingest, start, l); }
+void mw_lease_start(struct mw_lease *l) {
+  count(l);
+  mw_fence_set(l->fence, 0);
+  mw_loop_post(l->runtime.ingest, start, l);
+}
 
 void mw_lease_stop(struct mw_lease *l, mw_loop_cb done, void *ctx) {
   l->done = done;

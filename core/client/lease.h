@@ -68,12 +68,12 @@ struct mw_lease_callbacks {
 
 struct mw_lease;
 
-// config is valid and copied, callbacks are copied. Closes the fence, of which it takes a reference
-// as it does of the endpoint.
+// config is valid and copied, callbacks are copied. Takes references of fence and endpoint, and
+// touches neither.
 struct mw_lease *mw_lease_new(const struct mw_runtime *runtime, struct mw_endpoint *endpoint,
                               struct mw_fence *fence, const struct mw_lease_config *config,
                               const struct mw_lease_callbacks *callbacks, void *ctx);
-// Begins to contend.
+// Closes the fence, ends what is under way before it, and begins to contend.
 void mw_lease_start(struct mw_lease *l);
 // Ends it in any state: the fence closes, and a Lease that is or may be ours is released if the
 // configuration says so, within renew_deadline (S-LE-10). done is called on the script thread when
@@ -82,7 +82,7 @@ void mw_lease_stop(struct mw_lease *l, mw_loop_cb done, void *ctx);
 // After the stop is done, or when it was never started.
 void mw_lease_free(struct mw_lease *l);
 
-// Any thread: whether the Lease is ours and the fence open.
+// Any thread, of one that was started: whether the Lease is ours and the fence open.
 bool mw_lease_is_leading(const struct mw_lease *l);
 // S-LE-13, any thread: 0, or MW_ESTATE when it believes that it leads and has not seen the Lease
 // for its duration and `tolerance` seconds more.

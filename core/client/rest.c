@@ -36,7 +36,8 @@ struct mw_rest {
   struct mw_fence *fence;  // NULL: it only reads
   // Ingest thread.
   struct mw_request *request;    // NULL: not begun, or over
-  struct mw_timer *fence_timer;  // running: when the fence closes, unless it is moved
+  struct mw_fence_watch watch;   // of the fence, while it is under way
+  bool passed;                   // the fence was open when it was to be sent
   struct mw_rest_result result;  // the ingest thread's until it posts it
 };
 
@@ -199,7 +200,7 @@ static void on_done(void *ctx, const struct mw_err *err, struct mw_slice body) {
   (void)body;
   struct mw_rest *r = ctx;
   r->request = NULL;
-  mw_timer_cancel(&r->fence_timer);
+  mw_fence_unwatch(&r->watch);
   if (err != NULL) {
     r->result.err = *err;
     mw_buf_deinit(&r->result.body);
@@ -208,36 +209,33 @@ static void on_done(void *ctx, const struct mw_err *err, struct mw_slice body) {
   mw_loop_post(r->runtime.script, tell, r);
 }
 
-static int on_send(void *ctx, struct mw_err *err) {
-  struct mw_rest *r = ctx;
-  if (r->fence == NULL || mw_fence_is_open(r->fence)) return 0;
+static int refuse(const struct mw_rest *r, struct mw_err *err) {
   return mw_err_set(err, MW_ENOT_LEADING,
                     "%s: %s %.200s was not sent: this process does not lead, and only the leader "
                     "of its election writes",
                     mw_endpoint_config(r->endpoint)->server, r->options.method, r->options.path);
 }
 
-static void watch_fence(struct mw_rest *r);
-
-static void on_fence_time(void *arg) {
-  struct mw_rest *r = arg;
-  r->fence_timer = NULL;
-  if (mw_fence_is_open(r->fence)) {
-    watch_fence(r);
-    return;
-  }
-  mw_http_cancel(&r->request);
-  struct mw_err err;
-  mw_err_set(&err, MW_ETIMEOUT,
-             "%s: %s %.200s: the lease was not renewed while it was under way; whether the server "
-             "did it is not known",
-             mw_endpoint_config(r->endpoint)->server, r->options.method, r->options.path);
-  on_done(r, &err, (struct mw_slice){0});
+static int on_send(void *ctx, struct mw_err *err) {
+  struct mw_rest *r = ctx;
+  if (r->fence != NULL && !mw_fence_is_open(r->fence)) return refuse(r, err);
+  r->passed = true;
+  return 0;
 }
 
-static void watch_fence(struct mw_rest *r) {
-  double left = mw_fence_left(r->fence);
-  if (left < never) r->fence_timer = mw_timer_start(r->runtime.ingest, left, on_fence_time, r);
+static void on_fence_closed(struct mw_fence_watch *w) {
+  struct mw_rest *r = (struct mw_rest *)((char *)w - offsetof(struct mw_rest, watch));
+  mw_http_cancel(&r->request);
+  struct mw_err err;
+  if (r->passed) {
+    mw_err_set(&err, MW_ETIMEOUT,
+               "%s: %s %.200s: this process stopped leading while it was under way; whether the "
+               "server did it is not known",
+               mw_endpoint_config(r->endpoint)->server, r->options.method, r->options.path);
+  } else {
+    refuse(r, &err);
+  }
+  on_done(r, &err, (struct mw_slice){0});
 }
 
 static void begin(void *arg) {
@@ -246,14 +244,16 @@ static void begin(void *arg) {
   r->request = mw_http_start(r->runtime.http, r->endpoint, &r->options, &callbacks, r);
   if (r->options.body.n > 0) mw_free((char *)r->options.body.p);  // it was copied
   r->options.body = (struct mw_slice){0};
-  if (r->fence != NULL && mw_fence_is_open(r->fence)) watch_fence(r);
+  if (r->fence == NULL) return;
+  r->watch.closed = on_fence_closed;
+  mw_fence_watch(r->fence, &r->watch);
 }
 
 static void cancel(void *arg) {
   struct mw_rest *r = arg;
   if (r->request != NULL) {
     mw_http_cancel(&r->request);
-    mw_timer_cancel(&r->fence_timer);
+    mw_fence_unwatch(&r->watch);
     unref(r);
   }
   unref(r);

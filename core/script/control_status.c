@@ -55,7 +55,7 @@ static void tell_lease(struct mw_host *host, struct mw_json_out *o) {
   mw_json_put_str(o, "namespace", config->ns);
   mw_json_put_str(o, "name", config->name);
   mw_json_put_str(o, "identity", config->identity);
-  mw_json_put_bool(o, "leading", mw_lease_is_leading(lease));
+  mw_json_put_bool(o, "leading", mw_leader_is_leading(mw_host_leader(host)));
   mw_json_put_str(o, "holder", mw_lease_holder(lease));
   mw_json_end(o, '}');
 }

@@ -68,7 +68,7 @@ struct mw_generation {
   struct mw_owned closing;     // likewise: close was called
   size_t active;               // owned and not passive, in either list
   bool stopping, retiring, finish_posted;
-  bool has_heir;  // what it shares with another is that one's, now or already
+  bool has_heir;            // what it shares with another is that one's, now or already
   struct mw_timer *linger;  // running: tasks may still end by themselves
   struct mw_timer *grace;   // running: those that drain may
   double grace_seconds, patience_seconds;
@@ -262,6 +262,7 @@ void mw_generation_commit(struct mw_generation *g) {
   assert(g->loading);
   g->loading = false;
   mw_watchdog_set_loading(g->watchdog, false);
+  mw_leader_enter(mw_host_leader(g->host), g);
   if (!run_deferred(g)) return;
   struct mw_task *t = g->parked;
   g->parked = NULL;

@@ -144,7 +144,8 @@ void mw_generation_retire(struct mw_generation *g, double grace, double patience
                           void *ctx);
 bool mw_generation_is_retiring(const struct mw_generation *g);
 // Before the stop of one that was committed and failed in that turn: the one that it was to replace
-// goes on, and what they share is that one's. Its functions for the end are called as if it retired.
+// goes on, and what they share is that one's. Its functions for the end are called as if it
+// retired.
 void mw_generation_give_way(struct mw_generation *g);
 // One that stops has no more than grace seconds from now on.
 void mw_generation_hurry(struct mw_generation *g, double grace);

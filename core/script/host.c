@@ -336,6 +336,9 @@ static void run(struct mw_host *h) {
     mw_host_shutdown(h, code);
   } else {
     h->running = true;
+    // No script writes before the election that another one has declared.
+    for (size_t i = 0; i < h->program_count; i++)
+      mw_leader_enter(h->leader, mw_program_active(h->programs[i]));
     for (size_t i = 0; i < h->program_count; i++) mw_program_commit(h->programs[i]);
     deploy(h);
     mw_host_poke(h);

@@ -8,7 +8,8 @@
 // there, all later ones here. Whatever fails before that turn changes nothing; the report says why,
 // and stays until another revision is offered.
 //
-// Informers, queues and the lease belong to the host, so they never notice. Informers that nobody
+// Informers, queues and the lease belong to the host, so they never notice (a revision that adds an
+// election, or leaves it out: leader.h). Informers that nobody
 // wants any more are kept for a while (MW_PROGRAM_KEEP): who undoes a change finds them warm.
 #pragma once
 

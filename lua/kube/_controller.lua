@@ -264,7 +264,7 @@ local function learn_kind(state)
 end
 
 local function work(state)
-  while true do
+  while leader.stand_by() do
     local key, shutdown, info = state.queue:get()
     if shutdown then return end
     reconcile.run(state, key, info)
@@ -300,10 +300,10 @@ local function start(state)
   for i = 1, state.workers do task.worker(("%s worker %d"):format(state.name, i), work, state) end
 end
 
--- What a shutdown left undone.
+-- What a shutdown left undone. Of one that stands by it is the leader's.
 local function left(state)
   local stats = state.queue:stats()
-  local count = stats.ready + stats.held
+  local count = leader.is_leading() and stats.ready + stats.held or 0
   if state.started and count > 0 then return ("controller %s: %d keys"):format(state.name, count) end
 end
 

@@ -71,7 +71,7 @@ local function check(opts)
   return opts
 end
 
---- Whether this script has declared an election.
+--- Whether this process takes part in an election, or this script has declared one.
 ---@return boolean
 function M.is_configured() return core.lease.is_configured() end
 
@@ -86,6 +86,18 @@ function M.wait(timeout)
   options.check_timeout("leader:wait(timeout): timeout", timeout)
   if not M.is_configured() then return true end
   return task.wait_until(core.lease.is_leading, timeout, "leader:wait()")
+end
+
+local ended = false
+core.task.on_stop(function() ended = true end)
+
+--- The same for who works until the script ends: an election may be added by a reload, and a lease may not be
+--- renewed in time.
+---@return boolean leading false when the script ends first
+function M.stand_by()
+  if M.is_leading() then return true end
+  task.wait_until(function() return ended or M.is_leading() end)
+  return M.is_leading()
 end
 
 --- What kube.leader_election returns.
@@ -150,25 +162,30 @@ end
 --- Declares the leader election of this process, while the script loads. Caches fill and informers run in
 --- every replica; requests that write are refused with the code "not_leading" unless this process leads.
 --- When the Lease is lost, the process ends with exit code 4.
+---
+--- Other scripts in the process may declare the same Lease, and not another one. A revision may add it: from
+--- its take-over on nothing is written until the Lease is won, not even by what comes to its end on the code
+--- before. One that leaves it out changes nothing: the Lease is kept until the process ends.
 ---@param opts kube.LeaderElectionOptions
 ---@return kube.Leader
 function M.leader_election(opts)
   opts = check(opts)
+  local place = errors.place()
   local record = recorder(opts.name)
   core.lease.declare({
     name = opts.name, namespace = opts.namespace, identity = opts.identity, lease_duration = opts.lease_duration,
     renew_deadline = opts.renew_deadline, retry_period = opts.retry_period, release = opts.release,
-    labels = label_list(opts.labels),
+    labels = label_list(opts.labels), place = place,
   }, function(holder)
     if holder and opts.on_new_leader then task.start("on_new_leader", opts.on_new_leader, holder) end
-    if core.lease.is_leading() then record("became leader") end
+    if core.lease.is_leading() and core.lease.is_first() then record("became leader") end
   end)
-  declared = errors.place()
+  declared = place
   declarations.add("leader_election", { name = opts.name, namespace = opts.namespace })
   -- One that has lost the Lease may not write any more, and the next one says so.
   core.task.on_stop(function(retiring)
     if retiring then return end
-    if core.lease.is_leading() then record("stopped leading") end
+    if core.lease.is_leading() and core.lease.is_alone() then record("stopped leading") end
     if opts.on_stopped_leading then opts.on_stopped_leading() end
   end)
   if opts.on_started_leading then
