@@ -190,8 +190,7 @@ function M.leader_election(opts)
   end)
   if opts.on_started_leading then
     task.start("on_started_leading", function()
-      M.wait()
-      opts.on_started_leading()
+      if M.stand_by() and not ended then opts.on_started_leading() end
     end)
   end
   return setmetatable({ _name = opts.name }, Leader)
