@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/fence.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdatomic.h>
 
@@ -33,6 +34,7 @@ void mw_fence_unref(struct mw_fence *f) {
 void mw_fence_set(struct mw_fence *f, uint64_t until) { atomic_store(&f->until, until); }
 
 void mw_fence_watch(struct mw_fence *f, struct mw_fence_watch *w) {
+  assert(w->next == NULL);
   w->prev = f->watches.prev;
   w->next = &f->watches;
   w->prev->next = w->next->prev = w;

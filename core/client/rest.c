@@ -90,6 +90,7 @@ static struct mw_rest *ref(struct mw_rest *r) {
 
 static void unref(struct mw_rest *r) {
   if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) > 1) return;
+  assert(r->watch.next == NULL);
   free_options(&r->options);
   mw_endpoint_unref(r->endpoint);
   if (r->fence != NULL) mw_fence_unref(r->fence);
