@@ -38,10 +38,12 @@ describe("scripts that declare a leader election in one process", function()
   end
 
   local function lease(change)
-    local found = cjson.decode(rig.server:ask("GET", LEASES .. "/web"))
-    if not change then return found.spec end
-    for name, value in pairs(change) do found.spec[name] = value end
-    rig.server:ask("PUT", LEASES .. "/web", cjson.encode(found))
+    local found
+    repeat -- a renewal may come between
+      found = cjson.decode(rig.server:ask("GET", LEASES .. "/web"))
+      if not change then return found.spec end
+      for name, value in pairs(change) do found.spec[name] = value end
+    until pcall(rig.server.ask, rig.server, "PUT", LEASES .. "/web", cjson.encode(found))
   end
 
   local function events()

@@ -52,10 +52,13 @@ describe("a leader election", function()
       leaseDurationSeconds = 3600, leaseTransitions = 0 } })
   end
 
+  -- A renewal may come between.
   local function take_away()
-    local taken = lease()
-    taken.spec.holderIdentity = "thief"
-    rig.server:ask("PUT", LEASES .. "/web", cjson.encode(taken))
+    local taken
+    repeat
+      taken = lease()
+      taken.spec.holderIdentity = "thief"
+    until pcall(rig.server.ask, rig.server, "PUT", LEASES .. "/web", cjson.encode(taken))
   end
 
   local function fault(which) rig.server:ask("POST", "/sandbox/v1/faults", cjson.encode(which)) end
@@ -268,7 +271,7 @@ describe("a leader election", function()
       assert.are.equal(0, rig:stop())
     end)
 
-    it("while the new revision loads ends with both: it takes over, and writes nothing", function()
+    it("while the new revision loads ends with both, and that writes nothing", function()
       rig = reload_rig.start { ["main.lua"] = script("old", "web") }
       rig:line("^old leads$")
       rig:create("a", { v = "1" })
@@ -276,9 +279,7 @@ describe("a leader election", function()
       local before = written()
       rig:save("main.lua", script("new", "web", [[
         print("loading")
-        local now = require("kube._core").task.now
-        local stop = now() + 0.3
-        while now() < stop do end
+        while leader:is_leading() do end
       ]]))
       rig:line("^loading$")
       take_away()
