@@ -112,6 +112,8 @@ static int run(struct mw_options *o, mw_state_open_cb open) {
   }
   o->host.open = open;
   o->host.open_deploy = mw_bind_deploy_open;
+  // Who reads the report can save a file, or press Ctrl-C.
+  o->host.attended = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
   char name[PATH_BYTES];
   bool told = o->kubeconfig_out == NULL || publish(sandbox, o->kubeconfig_out, name);
   int code = told ? mw_host_run(&o->host) : MW_EXIT_SCRIPT;

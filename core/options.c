@@ -44,7 +44,7 @@ static const char usage_run[] =
     "\n"
     "Runs Lua scripts until they end, fail, or get SIGINT or SIGTERM: files, directories with an\n"
     "init.lua, or configmap:NAMESPACE/NAME. What changes is reloaded, and all caches stay as they\n"
-    "are.\n"
+    "are. On a terminal, a script that does not load waits until its files are mended.\n"
     "\n"
     "  --kubeconfig FILE     default: $KUBECONFIG, ~/.kube/config, then the pod's own account\n"
     "  --context NAME        default: the kubeconfig's current context\n"

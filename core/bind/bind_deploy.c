@@ -26,7 +26,7 @@ static int deploy_sources(lua_State *L) {
   lua_newtable(L);
   for (size_t i = 0, n = 0; i < mw_host_program_count(h); i++) {
     struct mw_program *p = mw_host_program(h, i);
-    if (!mw_program_is_waiting(p)) continue;
+    if (!mw_program_is_remote(p)) continue;
     lua_createtable(L, 0, 2);
     lua_pushinteger(L, (lua_Integer)i + 1);
     lua_setfield(L, -2, "id");

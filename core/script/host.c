@@ -132,8 +132,7 @@ void mw_host_lost_lease(struct mw_host *h) {
   h->code = MW_EXIT_LEASE;  // also when it is lost while shutting down
 }
 
-// What a failure means for the exit code: a kubeconfig that cannot be used is told apart.
-static int failure_code(const struct mw_host *h, const char *report) {
+int mw_host_failure_code(const struct mw_host *h, const char *report) {
   bool config = h->config_error[0] != '\0' && strstr(report, h->config_error) != NULL;
   return config ? MW_EXIT_CONFIG : MW_EXIT_SCRIPT;
 }
@@ -142,7 +141,7 @@ void mw_host_failed(struct mw_host *h, const char *report) {
   char message[4096];
   snprintf(message, sizeof message, "script failed: %s", report);
   mw_log(MW_LOG_ERROR, message);
-  mw_host_shutdown(h, failure_code(h, report));
+  mw_host_shutdown(h, mw_host_failure_code(h, report));
 }
 
 static bool any_busy(const struct mw_host *h) {
@@ -252,7 +251,7 @@ int mw_host_check_leaks(int code) {
   return any ? MW_EXIT_LEAK : code;
 }
 
-// 0, or the exit code of a script that does not load.
+// 0, or the exit code of a script that does not load, and will not.
 static int load_one(struct mw_host *h, const char *path) {
   struct mw_program_config config = {
       .path = path,
@@ -269,8 +268,10 @@ static int load_one(struct mw_host *h, const char *path) {
   h->programs[h->program_count++] = p;
   if (mw_program_load(p, &err) == 0) return 0;
   const char *report = mw_program_report(p)[0] != '\0' ? mw_program_report(p) : err.message;
+  int code = mw_host_failure_code(h, report);
+  if (code == MW_EXIT_SCRIPT && h->config->attended && mw_program_wait(p)) return 0;
   fprintf(stderr, "moonwatch: %s\n", report);
-  return failure_code(h, report);
+  return code;
 }
 
 static int load(struct mw_host *h) {
@@ -314,7 +315,7 @@ static int control(struct mw_host *h) {
 // What is not read from files is offered by a part of Moonwatch that runs beside the scripts.
 static void deploy(struct mw_host *h) {
   bool any = false;
-  for (size_t i = 0; i < h->program_count; i++) any = any || mw_program_is_waiting(h->programs[i]);
+  for (size_t i = 0; i < h->program_count; i++) any = any || mw_program_is_remote(h->programs[i]);
   if (!any) return;
   struct mw_generation_config config = {.module = "kube._deploy", .open = h->config->open_deploy};
   struct mw_err err;
@@ -325,7 +326,7 @@ static void deploy(struct mw_host *h) {
   }
   fprintf(stderr, "moonwatch: %s\n", err.message);
   if (side != NULL) mw_side_unref(side);
-  mw_host_shutdown(h, failure_code(h, err.message));
+  mw_host_shutdown(h, mw_host_failure_code(h, err.message));
 }
 
 static void run(struct mw_host *h) {

@@ -34,6 +34,7 @@ struct mw_host_config {
   bool jit;
   size_t memory_limit;  // of a generation; 0: none
   bool no_reload;       // files that change are left alone
+  bool attended;        // somebody is there to mend what does not load: see mw_program_wait
   double stuck_after;   // seconds, 0: 10, below 0: never; see watchdog.h
   bool http1_only;
   const char *listen;  // where metrics and probes are served, ADDRESS:PORT; NULL: nowhere
@@ -95,6 +96,8 @@ void mw_host_shutdown(struct mw_host *h, int code);
 // The lease is lost: a shutdown that waits for nobody, with MW_EXIT_LEASE. Whatever the script
 // still tries to write does not pass the fence.
 void mw_host_lost_lease(struct mw_host *h);
+// The exit code for that: a kubeconfig that cannot be used is told apart.
+int mw_host_failure_code(const struct mw_host *h, const char *report);
 // The script's main task failed: logs the report and shuts down.
 void mw_host_failed(struct mw_host *h, const char *report);
 // Something changed (a task ended, an informer synced or stopped): wakes the tasks that wait for it

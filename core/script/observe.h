@@ -5,9 +5,10 @@
 // What lives on the script thread is published from there once a second, into atomics; no thread
 // reads another's data. The probes:
 //   script     lives while the script thread turned its loop within the last MW_OBSERVE_STALL
-//   seconds informers  ready when the scripts were committed, every informer that was started has
-//              synced, and each of its handlers has got the initial list. A handler that comes
-//              later makes nothing less ready
+//              seconds
+//   informers  ready when the scripts were committed, every informer that was started has synced,
+//              and each of its handlers has got the initial list. A handler that comes later makes
+//              nothing less ready
 //   shutdown   not ready once shutdown has begun
 // Others add their own to the same set (mw_host_health).
 #pragma once

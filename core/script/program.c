@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -45,6 +46,7 @@ struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_
   p->config = *config;
   p->remote = config->path != NULL &&
               strncmp(config->path, MW_PROGRAM_REMOTE, sizeof MW_PROGRAM_REMOTE - 1) == 0;
+  p->awaited = p->remote;
   p->store = mw_store_new();
   p->keep = mw_keep_new(mw_host_loop(host), MW_PROGRAM_KEEP);
   return p;
@@ -68,11 +70,17 @@ static void mark_bad(struct mw_program *p, const struct mw_bundle *b) {
   p->bad_next = (p->bad_next + 1) % MW_PROGRAM_HISTORY;
 }
 
-static void tell_failure(struct mw_program *p, const struct mw_bundle *b, const char *report) {
-  mw_log(MW_LOG_ERROR, "reload failed; what runs goes on", MW_STR("script", mw_bundle_origin(b)),
-         MW_STR("failed", mw_bundle_revision(b)),
-         MW_STR("active", mw_program_revision_of(p->active)), MW_STR("error", report));
-  mw_program_note_failure(p, mw_bundle_revision(b), report);
+// revision: "" when the files cannot even be read.
+static void tell_failure(struct mw_program *p, const char *revision, const char *report) {
+  if (p->active != NULL) {
+    mw_log(MW_LOG_ERROR, "reload failed; what runs goes on", MW_STR("script", p->config.path),
+           MW_STR("failed", revision), MW_STR("active", mw_program_revision_of(p->active)),
+           MW_STR("error", report));
+  } else {
+    mw_log(MW_LOG_ERROR, "the script does not load; it starts as soon as its files are mended",
+           MW_STR("script", p->config.path), MW_STR("failed", revision), MW_STR("error", report));
+  }
+  mw_program_note_failure(p, revision, report);
 }
 
 // The active revision fails in its probation: the one before comes back.
@@ -214,8 +222,24 @@ static void drop_staging(struct mw_program *p) {
 }
 
 static void fail_staging(struct mw_program *p, const char *report) {
-  tell_failure(p, p->staging->bundle, report);
+  tell_failure(p, mw_program_revision_of(p->staging), report);
   drop_staging(p);
+}
+
+// Whether what is staged is the first that runs, and starts as if the process began with it.
+static bool is_first(const struct mw_program *p) { return p->awaited && !p->remote; }
+
+// A kubeconfig that cannot be used is not mended by another revision.
+static void fail_load(struct mw_program *p) {
+  const char *report = mw_generation_report(p->staging->generation);
+  bool hopeless = is_first(p) && mw_host_program_count(p->host) < 2 &&
+                  mw_host_failure_code(p->host, report) == MW_EXIT_CONFIG;
+  if (hopeless) {
+    mw_host_failed(p->host, report);
+    drop_staging(p);
+  } else {
+    fail_staging(p, report);
+  }
 }
 
 static void on_warm_up_over(void *arg) {
@@ -302,7 +326,12 @@ static void begin_probation(struct mw_program *p, const struct mw_program_run *o
 static void tell_success(const struct mw_program *p, const struct mw_program_run *old,
                          uint64_t begun) {
   uint64_t now = mw_clock_now();
-  mw_log(MW_LOG_INFO, "reloaded", MW_STR("script", mw_bundle_origin(p->active->bundle)),
+  if (old == NULL) {
+    mw_log(MW_LOG_INFO, "loaded", MW_STR("script", p->config.path),
+           MW_STR("revision", mw_program_revision_of(p->active)));
+    return;
+  }
+  mw_log(MW_LOG_INFO, "reloaded", MW_STR("script", p->config.path),
          MW_STR("revision", mw_program_revision_of(p->active)),
          MW_STR("before", mw_program_revision_of(old)),
          MW_NUM("seconds", (double)(now - p->offered_at) / 1e9),
@@ -364,18 +393,18 @@ static void stage(struct mw_program *p, struct mw_bundle *b) {
   mw_buf_init(&report, REPORT_MAX);
   p->offered_at = mw_clock_now();
   if (mw_bundle_check(b, &report) < 0) {
-    tell_failure(p, b, report.p);
+    tell_failure(p, mw_bundle_revision(b), report.p);
   } else if ((p->staging = run_new(p, b, &err)) == NULL) {
-    tell_failure(p, b, err.message);
+    tell_failure(p, mw_bundle_revision(b), err.message);
   } else if (mw_generation_load(p->staging->generation, &err) < 0) {
-    fail_staging(p, mw_generation_report(p->staging->generation));
-  } else if (mw_generation_is_empty(p->staging->generation)) {
+    fail_load(p);
+  } else if (mw_generation_is_empty(p->staging->generation) && !is_first(p)) {
     // A first revision may do its work and end. Who saves a file hardly means that.
     mw_err_set(&err, MW_ESCRIPT,
                "%s declares nothing, and would end at once; stop it if that is meant",
                mw_bundle_origin(b));
     fail_staging(p, err.message);
-  } else {
+  } else if (!is_first(p)) {
     warm_up(p);
   }
   mw_buf_deinit(&report);
@@ -419,7 +448,7 @@ static void go_on(struct mw_program *p) {
     stage(p, b);
     mw_bundle_unref(b);
   }
-  if (p->staging != NULL && is_warm(p) && has_places(p, 1)) commit_staging(p);
+  if (p->staging != NULL && (is_first(p) || is_warm(p)) && has_places(p, 1)) commit_staging(p);
 }
 
 void mw_program_offer(struct mw_program *p, struct mw_bundle *b) {
@@ -447,13 +476,11 @@ static void on_source(void *ctx, struct mw_bundle *b, const struct mw_err *err) 
     mw_program_offer(p, b);
     return;
   }
-  mw_log(MW_LOG_ERROR, "reload failed; what runs goes on", MW_STR("script", p->config.path),
-         MW_STR("active", mw_program_revision_of(p->active)), MW_STR("error", err->message));
-  mw_program_note_failure(p, "", err->message);
+  tell_failure(p, "", err->message);
 }
 
-static void watch(struct mw_program *p) {
-  struct mw_bundle_source_config config = {.path = p->config.path, .known = p->active->bundle};
+static void watch(struct mw_program *p, const struct mw_bundle *known) {
+  struct mw_bundle_source_config config = {.path = p->config.path, .known = known};
   p->source = mw_bundle_source_new(mw_host_loop(p->host), &config, on_source, p);
 }
 
@@ -471,9 +498,27 @@ const char *mw_program_report(const struct mw_program *p) {
   return p->active != NULL ? mw_generation_report(p->active->generation) : "";
 }
 
+// What came from a pipe was read for the last time.
+static bool can_be_mended(const struct mw_program *p) {
+  struct stat s;
+  return p->config.watched && p->config.path != NULL && stat(p->config.path, &s) == 0 &&
+         (S_ISREG(s.st_mode) || S_ISDIR(s.st_mode));
+}
+
+bool mw_program_wait(struct mw_program *p) {
+  struct mw_program_run *r = p->active;
+  if (r == NULL || !can_be_mended(p)) return false;
+  p->active = NULL;
+  p->awaited = p->failed = true;
+  tell_failure(p, mw_program_revision_of(r), mw_generation_report(r->generation));
+  watch(p, r->bundle);
+  retire(p, r, false);
+  return true;
+}
+
 void mw_program_commit(struct mw_program *p) {
   if (p->active == NULL) return;
-  if (p->config.watched && p->config.path != NULL) watch(p);
+  if (p->config.watched && p->config.path != NULL) watch(p, p->active->bundle);
   mw_generation_commit(p->active->generation);
   mw_program_note_active(p);
 }
@@ -482,9 +527,9 @@ struct mw_generation *mw_program_active(struct mw_program *p) {
   return p->active != NULL ? p->active->generation : NULL;
 }
 
-bool mw_program_is_waiting(const struct mw_program *p) {
-  return p->remote && p->active == NULL && !p->failed && p->done == NULL;
-}
+bool mw_program_is_waiting(const struct mw_program *p) { return p->awaited && p->done == NULL; }
+
+bool mw_program_is_remote(const struct mw_program *p) { return p->remote; }
 
 bool mw_program_is_busy(const struct mw_program *p) {
   return p->fault != NULL || mw_program_is_waiting(p) ||

@@ -55,14 +55,20 @@ struct mw_program *mw_program_new(struct mw_host *host, const struct mw_program_
 int mw_program_load(struct mw_program *p, struct mw_err *err);
 // After a load that failed: all reasons; "" when not even a state could be made for it.
 const char *mw_program_report(const struct mw_program *p);
+// After a load that failed: tells why, and waits for files that are better. What loads then is the
+// first revision: nobody hands over to it, it waits for no caches, and it may do its work and end.
+// False when no files are watched that could be mended: then nothing has happened.
+bool mw_program_wait(struct mw_program *p);
 void mw_program_commit(struct mw_program *p);  // of the first revision
 
 // Another revision, +0. Tries to make it the active one.
 void mw_program_offer(struct mw_program *p, struct mw_bundle *b);
 // The active generation; NULL: none.
 struct mw_generation *mw_program_active(struct mw_program *p);
-// Whether its first revision has still to come.
+// Whether its first revision has still to come; it keeps the process running then.
 bool mw_program_is_waiting(const struct mw_program *p);
+// Whether its revisions are offered by somebody else.
+bool mw_program_is_remote(const struct mw_program *p);
 // Whether something keeps it running.
 bool mw_program_is_busy(const struct mw_program *p);
 // Whether a task of the active generation has failed that nobody looked at.

@@ -37,6 +37,7 @@ struct mw_program {
   char *failure;          // of the staging one at its commit
   char *fault;            // of the active one, to be looked at from the loop
   bool failed;            // the last one has ended for that, and the process goes on
+  bool awaited;           // none has been active yet, and one is to come
   bool remote;            // what runs is offered
   bool undone;
   mw_loop_cb done;  // stopping

@@ -26,7 +26,7 @@ void mw_program_note_active(struct mw_program *p) {
   p->reloads += p->active_at > 0;
   p->active_at = mw_clock_wall();
   if (!p->taken_back) forget_failure(p);
-  p->taken_back = false;
+  p->taken_back = p->awaited = false;
   changed(p);
 }
 

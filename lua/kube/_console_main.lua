@@ -100,6 +100,15 @@ local OUTCOMES = {
   ended = "%s: the process ends; revision %s is not active, %s was",
   pending = "%s: revision %s is not active yet; %s goes on",
 }
+-- The same when nothing was active.
+local FIRST_OUTCOMES = {
+  active = "%s: revision %s is active",
+  failed = "%s: revision %s does not load; it starts as soon as its files are mended:",
+  held = "%s: revision %s waits, because reloads are held; release them with: moonwatch hold off",
+  replaced = "%s: another revision came after %s; none is active yet",
+  ended = "%s: the process ends; revision %s is not active",
+  pending = "%s: revision %s is not active yet",
+}
 local DONE = { active = true, unchanged = true }
 
 -- Tells what became of the revisions that were asked for; the exit code.
@@ -110,10 +119,12 @@ local function tell_outcomes(options, answer, body)
     local other = script.result == "active" and script.before or script.active
     local out = DONE[script.result] and io.stdout or io.stderr
     if options.output ~= "json" then
-      if not script.revision then
-        out:write(("%s: cannot be read, and revision %s goes on:"):format(script.script, other), "\n")
+      if script.revision then
+        out:write((other ~= "" and OUTCOMES or FIRST_OUTCOMES)[script.result]:format(script.script, script.revision,
+          other), "\n")
       else
-        out:write(OUTCOMES[script.result]:format(script.script, script.revision, other ~= "" and other or "none"), "\n")
+        out:write(script.script, ": cannot be read", other ~= "" and (", and revision %s goes on:"):format(other)
+          or ":", "\n")
       end
       if script.report then out:write(text.indent(script.report, "  "), "\n") end
     end

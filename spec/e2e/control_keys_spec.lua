@@ -2,6 +2,7 @@
 local cleanup = require "spec.support.cleanup"
 local control_rig = require "spec.support.control_rig"
 local run = require "spec.support.run"
+local terminal = require "spec.support.terminal"
 local uv = require "luv"
 
 -- One key fails, one waits, one runs until another is queued by hand.
@@ -182,35 +183,8 @@ describe("moonwatch top", function()
     rig:moonwatch("enqueue", "maps", "default/release")
   end)
 
-  -- A terminal of its own size that runs a command; what it shows, and more keys.
-  local function terminal(columns, rows, command)
-    local name = "mw-" .. rig.directory:match("[^/]+$")
-    local function tmux(...)
-      local words = { "tmux", "-L", name, "-f", "/dev/null" }
-      for _, word in ipairs { ... } do words[#words + 1] = "'" .. word:gsub("'", "'\\''") .. "'" end
-      return run.sh(table.concat(words, " "))
-    end
-    cleanup.later(function() tmux("kill-server") end)
-    local started = tmux("new-session", "-d", "-x", tostring(columns), "-y", tostring(rows), command)
-    assert.equal(0, started.code, started.stderr)
-    return {
-      tmux = tmux,
-      wait = function(_, pattern)
-        local shown
-        for _ = 1, 1000 do
-          shown = tmux("capture-pane", "-p").stdout
-          if shown:find(pattern) then return shown end
-          uv.sleep(20)
-        end
-        error(("no %q on the terminal:\n%s"):format(pattern, shown), 2)
-      end,
-    }
-  end
-
   local function top_in_terminal(columns, rows)
-    local binary = uv.fs_realpath(run.binary)
-    return terminal(columns, rows, ("XDG_RUNTIME_DIR=%s TMPDIR=%s %s top; echo left with $?; exec cat"):format(
-      rig.runtime, rig.runtime, binary))
+    return terminal.open(columns, rows, ("%s top"):format(uv.fs_realpath(run.binary)), rig.env)
   end
 
   it("redraws on a terminal, fits its window, and gives it back", function()
@@ -222,11 +196,11 @@ describe("moonwatch top", function()
     assert.matches("\nq ends", shown)
     rig:moonwatch("enqueue", "maps", "default/fail")
     screen:wait("default/fail +maps +2 ")  -- the second try, without a key being pressed
-    screen.tmux("resize-window", "-x", "40", "-y", "8")
+    screen:resize(40, 8)
     shown = screen:wait("the window is too low")
     assert.matches("^moonwatch ", shown)
     for line in shown:gmatch("[^\n]+") do assert.is_true(#line <= 40, line) end
-    screen.tmux("send-keys", "q")
+    screen:press("q")
     shown = screen:wait("left with 0")
     assert.is_nil(shown:find("moonwatch", 1, true))
   end)
@@ -235,9 +209,9 @@ describe("moonwatch top", function()
     start(rig, { "later" })
     local screen = top_in_terminal(100, 30)
     screen:wait("maps +running")
-    screen.tmux("send-keys", "C-c")
+    screen:press("C-c")
     screen:wait("left with 0")
-    screen.tmux("kill-server")
+    screen:close()
     local other = control_rig.new()
     rig = other
     local proc = other:run({ ["main.lua"] = SCRIPT })
