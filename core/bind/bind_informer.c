@@ -10,6 +10,7 @@
 #include "bind/informer_handle.h"
 #include "bind/util.h"
 #include "cache/factory.h"
+#include "script/call.h"
 #include "script/host.h"
 
 enum { PATHS_MAX = 256, STEPS_MAX = 1000, PAGE_MAX = 1000000, IDENTITY_MAX = 64 * 1024 };
@@ -303,7 +304,9 @@ static void enter_informer(lua_State *L, struct mw_handle *h) {
   h->inf = inf;
   h->resync = config.reflector.resync;
   mw_informer_on_change(inf, poke, host);
-  mw_generation_want(h->gen, inf);
+  char place[MW_SCRIPT_PLACE];
+  mw_script_place(L, place);
+  mw_generation_want(h->gen, inf, place);
 }
 
 // new{client=, resource=, ...}

@@ -3,7 +3,7 @@
 //
 //   program.revision()               12 hex digits; nil for a part of Moonwatch
 //   program.get(name), program.set(name, text, seconds), program.names()   its memory: store.h
-//   program.ran(failed, stopped)     a reconcile has ended
+//   program.ran(failed)              a reconcile has ended
 //   program.hand_over(unload, load)  unload() -> text or nil; load(text or nil, revision before)
 #include <lauxlib.h>
 #include <lua.h>
@@ -55,7 +55,7 @@ static int program_names(lua_State *L) {
 }
 
 static int program_ran(lua_State *L) {
-  mw_generation_count_run(mw_generation_of(L), lua_toboolean(L, 1), lua_toboolean(L, 2));
+  mw_generation_count_run(mw_generation_of(L), lua_toboolean(L, 1));
   return 0;
 }
 

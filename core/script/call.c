@@ -3,6 +3,8 @@
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "script/heap.h"
@@ -11,16 +13,27 @@
 
 enum { FRAMES_SEARCHED = 64 };
 
-void mw_script_where(struct lua_State *L) {
+// Whether it is a place of the script.
+static bool find_place(struct lua_State *L, char out[MW_SCRIPT_PLACE]) {
   static const char ours[] = "@lua/kube/";
   lua_Debug ar;
+  out[0] = '\0';
   for (int level = 0; level < FRAMES_SEARCHED && lua_getstack(L, level, &ar); level++) {
     lua_getinfo(L, "Sl", &ar);
-    if (ar.currentline <= 0 || strncmp(ar.source, ours, sizeof ours - 1) == 0) continue;
-    lua_pushfstring(L, "%s:%d", ar.short_src, ar.currentline);
-    return;
+    if (ar.currentline <= 0) continue;
+    bool script = strncmp(ar.source, ours, sizeof ours - 1) != 0;
+    if (script || out[0] == '\0')
+      snprintf(out, MW_SCRIPT_PLACE, "%s:%d", ar.short_src, ar.currentline);
+    if (script) return true;
   }
-  lua_pushliteral(L, "");
+  return false;
+}
+
+void mw_script_place(struct lua_State *L, char out[MW_SCRIPT_PLACE]) { find_place(L, out); }
+
+void mw_script_where(struct lua_State *L) {
+  char place[MW_SCRIPT_PLACE];
+  lua_pushstring(L, find_place(L, place) ? place : "");
 }
 
 // The message handler: the stack is still there.
@@ -56,8 +69,7 @@ int mw_script_call_as(struct lua_State *L, const char *as, int nargs, int nresul
   lua_remove(L, base);
   if (rc == 0) return 0;
   // Without a handler's run (out of memory) the value may be anything.
-  char sentence[MW_HEAP_SENTENCE];
-  const char *text = mw_heap_explain(mw_heap_of(L), lua_tostring(L, -1), sentence);
+  const char *text = mw_heap_explain(mw_heap_of(L), lua_tostring(L, -1));
   int code = mw_err_set(err, MW_ESCRIPT, "%s", text != NULL ? text : "unknown error");
   lua_settop(L, base - 1);
   return code;

@@ -21,6 +21,10 @@ int mw_script_call_as(struct lua_State *L, const char *as, int nargs, int nresul
 // Borrowed from the stack slot it pushes; never NULL. Pushes exactly one value.
 const char *mw_script_error_text(struct lua_State *L, int idx);
 
-// Pushes "script.lua:12", the innermost place of the stack that is not part of lua/kube; "" if
-// none.
+enum { MW_SCRIPT_PLACE = 96 };
+
+// Writes "script.lua:12", the innermost place of the stack that is not part of lua/kube; else the
+// innermost; "" if there is none. Allocates nothing, so an allocator may call it.
+void mw_script_place(struct lua_State *L, char out[MW_SCRIPT_PLACE]);
+// Pushes the same, but "" where all is part of lua/kube.
 void mw_script_where(struct lua_State *L);

@@ -43,6 +43,11 @@ struct functions {
   size_t count, cap;
 };
 
+struct wanted {
+  struct mw_informer *inf;  // +1
+  char *place;
+};
+
 struct mw_generation {
   struct mw_host *host;
   struct mw_loop *loop;
@@ -51,7 +56,7 @@ struct mw_generation {
   struct mw_sched *sched;
   struct mw_signal *changed;
   struct mw_generation_config config;
-  struct mw_informer **wanted;  // +1 each
+  struct wanted *wanted;
   size_t wanted_count, wanted_cap;
   bool loading;
   long failed;             // tasks whose failure nobody looked at
@@ -327,29 +332,33 @@ void mw_generation_drop(struct mw_generation *g, struct mw_owned *o) {
   mw_host_poke(g->host);
 }
 
-void mw_generation_want(struct mw_generation *g, struct mw_informer *inf) {
+void mw_generation_want(struct mw_generation *g, struct mw_informer *inf, const char *place) {
   if (g->wanted_count == g->wanted_cap) {
     g->wanted_cap = g->wanted_cap > 0 ? g->wanted_cap * 2 : 8;
     g->wanted = mw_xrealloc(g->wanted, g->wanted_cap * sizeof *g->wanted);
   }
-  g->wanted[g->wanted_count++] = mw_informer_ref(inf);
+  g->wanted[g->wanted_count++] = (struct wanted){mw_informer_ref(inf), mw_xstrdup(place)};
+}
+
+static void wanted_free(struct wanted *w) {
+  mw_informer_unref(w->inf);
+  mw_free(w->place);
 }
 
 void mw_generation_unwant(struct mw_generation *g, struct mw_informer *inf) {
   size_t i = 0;
-  while (i < g->wanted_count && g->wanted[i] != inf) i++;
+  while (i < g->wanted_count && g->wanted[i].inf != inf) i++;
   if (i == g->wanted_count) return;
+  wanted_free(&g->wanted[i]);
   g->wanted[i] = g->wanted[--g->wanted_count];
-  mw_informer_unref(inf);
 }
 
-void mw_generation_each_wanted(struct mw_generation *g,
-                               void (*cb)(void *ctx, struct mw_informer *inf), void *ctx) {
-  for (size_t i = 0; i < g->wanted_count; i++) cb(ctx, g->wanted[i]);
+void mw_generation_each_wanted(struct mw_generation *g, mw_generation_wanted_cb cb, void *ctx) {
+  for (size_t i = 0; i < g->wanted_count; i++) cb(ctx, g->wanted[i].inf, g->wanted[i].place);
 }
 
 static void drop_wanted(struct mw_generation *g) {
-  for (size_t i = 0; i < g->wanted_count; i++) mw_informer_unref(g->wanted[i]);
+  for (size_t i = 0; i < g->wanted_count; i++) wanted_free(&g->wanted[i]);
   mw_free(g->wanted);
 }
 
@@ -394,14 +403,18 @@ struct mw_store *mw_generation_store(struct mw_generation *g) {
   return g->config.store;
 }
 
-void mw_generation_count_run(struct mw_generation *g, bool failed, bool stopped) {
+void mw_generation_count_run(struct mw_generation *g, bool failed) {
   g->runs.all++;
   if (failed) g->runs.failed++;
-  if (stopped) g->runs.stopped++;
 }
 
 struct mw_generation_runs mw_generation_runs(const struct mw_generation *g) {
   return g->runs;
+}
+
+const char *mw_generation_stopped(const struct mw_generation *g) {
+  const char *last = mw_watchdog_last(g->watchdog);
+  return last[0] != '\0' ? last : mw_heap_last_hit(mw_heap_of(g->L));
 }
 
 bool mw_generation_is_busy(const struct mw_generation *g) {

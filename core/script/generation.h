@@ -48,10 +48,10 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
 // Compiles and runs the entry file up to its first await or its end. The error names file
 // and line.
 int mw_generation_load(struct mw_generation *g, struct mw_err *err);
-// While loading: something that is declared is wrong. The load goes on, for what else there may be
-// to say, and fails at its end.
+// Until commit: something that is declared is wrong, or cannot be had. A load goes on, for what else
+// there may be to say, and fails at its end.
 void mw_generation_complain(struct mw_generation *g, const char *text);
-// All that a load failed with, one paragraph for each reason; "" when it did not.
+// All that was complained of, one paragraph for each reason; "" when nothing was.
 const char *mw_generation_report(const struct mw_generation *g);
 void mw_generation_commit(struct mw_generation *g);
 bool mw_generation_is_loading(const struct mw_generation *g);
@@ -88,12 +88,12 @@ void mw_generation_count_failed(struct mw_generation *g, int by);
 // Whether one has failed that nobody looked at.
 bool mw_generation_has_failed(const struct mw_generation *g);
 
-// Notes an informer that it asked for, +0.
-void mw_generation_want(struct mw_generation *g, struct mw_informer *inf);
+// Notes an informer that it asked for, +0, and where: "script.lua:12", which is copied.
+void mw_generation_want(struct mw_generation *g, struct mw_informer *inf, const char *place);
 // It has no use for it any more.
 void mw_generation_unwant(struct mw_generation *g, struct mw_informer *inf);
-void mw_generation_each_wanted(struct mw_generation *g,
-                               void (*cb)(void *ctx, struct mw_informer *inf), void *ctx);
+typedef void (*mw_generation_wanted_cb)(void *ctx, struct mw_informer *inf, const char *place);
+void mw_generation_each_wanted(struct mw_generation *g, mw_generation_wanted_cb cb, void *ctx);
 
 // Pops two functions, unload and load, that are protected and cannot await: unload() returns a text
 // or nil, which is load's first argument in the next generation; its second is this revision.
@@ -107,10 +107,12 @@ struct mw_store *mw_generation_store(struct mw_generation *g);
 // How its reconciles go.
 struct mw_generation_runs {
   unsigned long all, failed;
-  unsigned long stopped;  // of those that failed: by the watchdog
 };
-void mw_generation_count_run(struct mw_generation *g, bool failed, bool stopped);
+void mw_generation_count_run(struct mw_generation *g, bool failed);
 struct mw_generation_runs mw_generation_runs(const struct mw_generation *g);
+// What the watchdog has stopped last since it was loaded, else what the memory limit has: the
+// sentence that it failed with, and the place. "": nothing. Borrowed.
+const char *mw_generation_stopped(const struct mw_generation *g);
 
 // Fails as its main task would.
 void mw_generation_fail(struct mw_generation *g, const char *report);

@@ -15,14 +15,14 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "script/call.h"
 
 enum {
   LARGE = 4096,  // bytes: a piece that can be refused
   STEPMUL = 1000,
   PAUSE_MIN = 105,
   PAUSE_MAX = 200,
-  PLACE_ROOM = 96,
-  FRAMES_SEARCHED = 64,
+  SENTENCE_ROOM = 320,
   SIZE_ROOM = 32,
 };
 
@@ -42,9 +42,9 @@ struct mw_heap {
   bool raised, crowded;
   bool noticed;           // the end of the cycle, in collect
   uint64_t collected_at;  // when a full collection last did not help; 0: it did
-  size_t asked, had;      // of the last refusal
-  char place[PLACE_ROOM];
   unsigned long hits;
+  char last_hit[SENTENCE_ROOM];
+  char refused[SENTENCE_ROOM];  // of these the last that got Lua's own error
   void (*interrupt)(void *ctx);
   void *interrupt_ctx;
 };
@@ -60,21 +60,36 @@ static size_t part(const struct mw_heap *h, size_t n) { return h->limit / n; }
 // What a collection has to leave, or the next one would follow at once.
 static size_t roomy(const struct mw_heap *h) { return h->limit - part(h, 16); }
 
-// Lua's own error will have no place: the stack is still there.
-static void refuse(struct mw_heap *h, size_t size) {
+static const char *readable(size_t n, char out[SIZE_ROOM]) {
+  double mebi = (double)n / (1 << 20);
+  if (n < 1024) {
+    snprintf(out, SIZE_ROOM, "%zu bytes", n);
+  } else if (n < 1 << 20) {
+    snprintf(out, SIZE_ROOM, "%zu KiB", n >> 10);
+  } else {
+    snprintf(out, SIZE_ROOM, n % (1 << 20) == 0 ? "%.0f MiB" : "%.1f MiB", mebi);
+  }
+  return out;
+}
+
+// Notes that the limit is reached here. how: with the sizes that are in use and wanted.
+static void hit(struct mw_heap *h, lua_State *L, const char *how) {
+  char place[MW_SCRIPT_PLACE] = "", limit[SIZE_ROOM];
+  if (h->interrupt != NULL) mw_script_place(L, place);  // compiled code leaves no stack to be read
   h->hits++;
   h->raised = true;
-  h->asked = size;
-  h->had = h->used;
-  h->place[0] = '\0';
-  if (h->interrupt == NULL) return;  // compiled code leaves no stack to be read
-  lua_Debug ar;
-  for (int level = 0; level < FRAMES_SEARCHED && lua_getstack(h->running, level, &ar); level++) {
-    lua_getinfo(h->running, "Sl", &ar);
-    if (ar.currentline <= 0) continue;
-    snprintf(h->place, sizeof h->place, "%s:%d: ", ar.short_src, ar.currentline);
-    return;
-  }
+  snprintf(h->last_hit, sizeof h->last_hit,
+           "%s%smemory limit of %s reached: %s; hold less at a time, or raise --memory-limit",
+           place, place[0] != '\0' ? ": " : "", readable(h->limit, limit), how);
+}
+
+// Lua's own error will have no place: the stack is still there.
+static void refuse(struct mw_heap *h, size_t size) {
+  char how[3 * SIZE_ROOM], used[SIZE_ROOM], asked[SIZE_ROOM];
+  snprintf(how, sizeof how, "%s were in use, and %s more were wanted at once",
+           readable(h->used, used), readable(size, asked));
+  hit(h, h->running, how);
+  memcpy(h->refused, h->last_hit, sizeof h->refused);
 }
 
 // Beyond the limit there is still a little room each time: to unwind in, and for others while what
@@ -214,18 +229,6 @@ static bool is_worth_it(const struct mw_heap *h) {
   return h->collected_at == 0 || mw_clock_now() - h->collected_at >= collect_interval;
 }
 
-static const char *readable(size_t n, char out[SIZE_ROOM]) {
-  double mebi = (double)n / (1 << 20);
-  if (n < 1024) {
-    snprintf(out, SIZE_ROOM, "%zu bytes", n);
-  } else if (n < 1 << 20) {
-    snprintf(out, SIZE_ROOM, "%zu KiB", n >> 10);
-  } else {
-    snprintf(out, SIZE_ROOM, n % (1 << 20) == 0 ? "%.0f MiB" : "%.1f MiB", mebi);
-  }
-  return out;
-}
-
 void mw_heap_check(struct mw_heap *h, struct lua_State *L) {
   if (h->limit == 0 || h->running == NULL) return;
   set_trigger(h);
@@ -233,31 +236,19 @@ void mw_heap_check(struct mw_heap *h, struct lua_State *L) {
   if (is_worth_it(h)) collect(h, L);
   if (h->used <= roomy(h)) return;
   set_trigger(h);
-  h->hits++;
-  h->raised = true;
+  char how[3 * SIZE_ROOM], used[SIZE_ROOM];
+  snprintf(how, sizeof how, "%s are in use when all garbage is gone", readable(h->used, used));
+  hit(h, L, how);
   lua_State *before = mw_heap_enforce(h, NULL);
-  char limit[SIZE_ROOM], used[SIZE_ROOM];
-  luaL_where(L, 0);
-  lua_pushfstring(
-      L,
-      "memory limit of %s reached: %s are in use when all garbage is gone; hold less at "
-      "a time, or raise --memory-limit",
-      readable(h->limit, limit), readable(h->used, used));
-  lua_concat(L, 2);
+  lua_pushstring(L, h->last_hit);
   mw_heap_enforce(h, before);
   lua_error(L);
 }
 
-const char *mw_heap_explain(const struct mw_heap *h, const char *text, char out[MW_HEAP_SENTENCE]) {
-  if (h == NULL || h->asked == 0 || text == NULL || strcmp(text, "not enough memory") != 0) {
-    return text;
-  }
-  char limit[SIZE_ROOM], used[SIZE_ROOM], asked[SIZE_ROOM];
-  snprintf(out, MW_HEAP_SENTENCE,
-           "%smemory limit of %s reached: %s were in use, and %s more were wanted at once; hold "
-           "less at a time, or raise --memory-limit",
-           h->place, readable(h->limit, limit), readable(h->had, used), readable(h->asked, asked));
-  return out;
+const char *mw_heap_explain(const struct mw_heap *h, const char *text) {
+  bool refused = h != NULL && h->refused[0] != '\0' && text != NULL &&
+                 strcmp(text, "not enough memory") == 0;
+  return refused ? h->refused : text;
 }
 
 struct lua_State *mw_heap_enforce(struct mw_heap *h, struct lua_State *running) {
@@ -294,3 +285,5 @@ size_t mw_heap_used(const struct mw_heap *h) { return h->used; }
 size_t mw_heap_limit(const struct mw_heap *h) { return h->limit; }
 
 unsigned long mw_heap_hits(const struct mw_heap *h) { return h->hits; }
+
+const char *mw_heap_last_hit(const struct mw_heap *h) { return h->last_hit; }

@@ -17,8 +17,6 @@
 struct lua_State;
 struct mw_heap;
 
-enum { MW_HEAP_SENTENCE = 256 };
-
 #define MW_HEAP_DEFAULT ((size_t)64 << 20)
 
 // A new state; limit in bytes, 0: none. Never NULL.
@@ -43,10 +41,11 @@ void mw_heap_rest(struct mw_heap *h);
 // What a task that failed held is let go: it may be worth collecting again. NULL is fine.
 void mw_heap_loosen(struct mw_heap *h);
 
-// Writes why an allocation was refused, as a sentence, when text is Lua's message of that, and
-// returns it; else returns text.
-const char *mw_heap_explain(const struct mw_heap *h, const char *text, char out[MW_HEAP_SENTENCE]);
+// Why an allocation was refused last, as a sentence, when text is Lua's message of that; else text.
+// Borrowed until the next one is refused.
+const char *mw_heap_explain(const struct mw_heap *h, const char *text);
 
 size_t mw_heap_used(const struct mw_heap *h);
-size_t mw_heap_limit(const struct mw_heap *h);        // 0: none
-unsigned long mw_heap_hits(const struct mw_heap *h);  // how often the limit was reached
+size_t mw_heap_limit(const struct mw_heap *h);          // 0: none
+unsigned long mw_heap_hits(const struct mw_heap *h);    // how often the limit was reached
+const char *mw_heap_last_hit(const struct mw_heap *h);  // where and how that was; "": never

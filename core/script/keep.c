@@ -11,6 +11,7 @@ struct kept {
   struct mw_keep *keep;
   struct mw_informer *inf;  // +1, and one of its users
   struct mw_timer *timer;   // NULL: it warms up
+  char *place;              // NULL: it never did
 };
 
 struct mw_keep {
@@ -33,6 +34,7 @@ static void let_go(struct kept **link) {
   mw_timer_cancel(&e->timer);
   mw_informer_stop(e->inf);
   mw_informer_unref(e->inf);
+  mw_free(e->place);
   mw_free(e);
 }
 
@@ -62,7 +64,10 @@ static struct kept *add(struct mw_keep *k, struct mw_informer *inf) {
   return e;
 }
 
-void mw_keep_start(struct mw_keep *k, struct mw_informer *inf) { add(k, inf); }
+void mw_keep_start(struct mw_keep *k, struct mw_informer *inf, const char *place) {
+  struct kept *e = add(k, inf);
+  if (e != NULL) e->place = mw_xstrdup(place);
+}
 
 static void begin(struct mw_keep *k, struct kept *e) {
   mw_timer_cancel(&e->timer);
@@ -90,18 +95,33 @@ bool mw_keep_is_synced(const struct mw_keep *k) {
   return true;
 }
 
-void mw_keep_missing(const struct mw_keep *k, char *out, size_t size) {
-  size_t at = 0;
-  out[0] = '\0';
-  for (const struct kept *e = k->all; e != NULL && at < size; e = e->next) {
+void mw_keep_each_missing(const struct mw_keep *k,
+                          void (*cb)(void *ctx, const struct mw_keep_lack *lack), void *ctx) {
+  for (const struct kept *e = k->all; e != NULL; e = e->next) {
     if (e->timer != NULL || mw_informer_has_synced(e->inf)) continue;
     struct mw_informer_stats stats;
     mw_informer_stats(e->inf, &stats);
-    bool why = stats.last_error[0] != '\0';
-    int n = snprintf(out + at, size - at, "%s%s%s%s%s", at > 0 ? ", " : "",
-                     mw_informer_name(e->inf), why ? " (" : "", stats.last_error, why ? ")" : "");
-    at += n > 0 ? (size_t)n : 0;
+    cb(ctx, &(struct mw_keep_lack){mw_informer_name(e->inf), e->place, stats.last_error});
   }
+}
+
+struct list {
+  char *out;
+  size_t at, size;
+};
+
+static void add_lack(void *ctx, const struct mw_keep_lack *lack) {
+  struct list *l = ctx;
+  if (l->at >= l->size) return;
+  bool why = lack->error[0] != '\0';
+  int n = snprintf(l->out + l->at, l->size - l->at, "%s%s%s%s%s", l->at > 0 ? ", " : "", lack->name,
+                   why ? " (" : "", lack->error, why ? ")" : "");
+  l->at += n > 0 ? (size_t)n : 0;
+}
+
+void mw_keep_missing(const struct mw_keep *k, char *out, size_t size) {
+  out[0] = '\0';
+  mw_keep_each_missing(k, add_lack, &(struct list){out, 0, size});
 }
 
 void mw_keep_hold(struct mw_keep *k, struct mw_informer *inf) {

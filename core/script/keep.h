@@ -15,15 +15,23 @@ struct mw_keep;
 struct mw_keep *mw_keep_new(struct mw_loop *loop, double seconds);
 void mw_keep_free(struct mw_keep *k);
 
-// Starts one that is not running: it warms up, until one of the next two.
-void mw_keep_start(struct mw_keep *k, struct mw_informer *inf);
+// Starts one that is not running: it warms up, until one of the next two. place: who wants it,
+// copied.
+void mw_keep_start(struct mw_keep *k, struct mw_informer *inf, const char *place);
 // Those that warm up are held from now on, as if by mw_keep_hold.
 void mw_keep_settle(struct mw_keep *k);
 // Lets go of those that warm up.
 void mw_keep_drop(struct mw_keep *k);
 // Whether all that warm up have synced.
 bool mw_keep_is_synced(const struct mw_keep *k);
-// Writes which have not, with what each heard last from the server: "v1/pods (...), v1/secrets".
+// One that has not.
+struct mw_keep_lack {
+  const char *name, *place;
+  const char *error;  // what it heard last from the server; "": nothing
+};
+void mw_keep_each_missing(const struct mw_keep *k,
+                          void (*cb)(void *ctx, const struct mw_keep_lack *lack), void *ctx);
+// Writes which they are: "v1/pods (what it heard), v1/secrets".
 void mw_keep_missing(const struct mw_keep *k, char *out, size_t size);
 
 // Holds one that runs; again: its time begins anew.

@@ -10,7 +10,7 @@
 
 struct mw_generation;
 
-// Calls a function of it with texts (NULL: nil), and appends the JSON that it returns. MW_EINVAL:
+// Calls a function of it with texts (NULL: nil), and appends the text that it returns. MW_EINVAL:
 // what was asked for is not there, and err says so in a sentence for who asked; MW_ESCRIPT: it
 // failed.
 int mw_operate_call(struct mw_generation *g, const char *function, const char *const *args,

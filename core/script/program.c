@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "script/bundle_source.h"
-#include "script/heap.h"
 #include "script/host.h"
 #include "script/keep.h"
+#include "script/operate.h"
 #include "script/program_internal.h"
 #include "script/store.h"
 
@@ -242,31 +242,49 @@ static void fail_load(struct mw_program *p) {
   }
 }
 
+static void complain_of_cache(void *ctx, const struct mw_keep_lack *lack) {
+  struct mw_program *p = ctx;
+  char text[2 * MW_ERR_MESSAGE_MAX];
+  bool why = lack->error[0] != '\0';
+  snprintf(text, sizeof text,
+           "%s: no cache of %s within %g seconds%s%s%s; see that the server has it and lets you "
+           "list and watch it, then run moonwatch reload",
+           lack->place, lack->name, warm_up_seconds(), why ? " (" : "", lack->error,
+           why ? ")" : "");
+  mw_generation_complain(p->staging->generation, text);
+}
+
+static void complain_of_indexes(void *ctx, struct mw_informer *inf, const char *place) {
+  struct mw_program *p = ctx;
+  struct mw_generation *g = p->staging->generation;
+  char text[MW_ERR_MESSAGE_MAX];
+  if (mw_informer_indexes_ready(inf, g)) return;
+  snprintf(text, sizeof text,
+           "%s: the indexes of %s were not built within %g seconds; see what its index functions "
+           "do, or run moonwatch reload",
+           place, mw_informer_name(inf), warm_up_seconds());
+  mw_generation_complain(g, text);
+}
+
 static void on_warm_up_over(void *arg) {
   struct mw_program *p = arg;
+  struct mw_generation *g = p->staging->generation;
   p->warm_up = NULL;
-  char missing[MW_ERR_MESSAGE_MAX];
-  mw_keep_missing(p->keep, missing, sizeof missing);
-  char report[2 * MW_ERR_MESSAGE_MAX];
-  if (missing[0] != '\0') {
-    snprintf(report, sizeof report,
-             "no cache within %g seconds of %s; see that the server has it and lets you list and "
-             "watch it, then run moonwatch reload",
-             warm_up_seconds(), missing);
-  } else {
-    snprintf(report, sizeof report, "its indexes were not built within %g seconds",
-             warm_up_seconds());
-  }
-  fail_staging(p, report);
+  mw_keep_each_missing(p->keep, complain_of_cache, p);
+  if (mw_generation_report(g)[0] == '\0') mw_generation_each_wanted(g, complain_of_indexes, p);
+  if (mw_generation_report(g)[0] == '\0')
+    mw_generation_complain(g, "the revisions before it have not ended; run moonwatch reload");
+  fail_staging(p, mw_generation_report(g));
   go_on(p);
 }
 
-static void start_wanted(void *ctx, struct mw_informer *inf) {
+static void start_wanted(void *ctx, struct mw_informer *inf, const char *place) {
   struct mw_program *p = ctx;
-  if (!mw_informer_is_started(inf)) mw_keep_start(p->keep, inf);
+  if (!mw_informer_is_started(inf)) mw_keep_start(p->keep, inf, place);
 }
 
-static void keep_wanted(void *ctx, struct mw_informer *inf) {
+static void keep_wanted(void *ctx, struct mw_informer *inf, const char *place) {
+  (void)place;
   struct mw_program *p = ctx;
   if (mw_informer_is_started(inf) && !mw_informer_is_stopping(inf)) mw_keep_hold(p->keep, inf);
 }
@@ -292,27 +310,49 @@ static double failing(const struct mw_generation *g) {
   return runs.all > 0 ? (double)runs.failed / (double)runs.all : 0;
 }
 
-// Why the active one cannot stay, or NULL.
-static const char *fault_of(const struct mw_program *p, char *out, size_t size) {
+// How many reconciles failed, then the controllers whose they are: each with its last error, the
+// line where that came from, and the line itself.
+static void explain_runs(const struct mw_program *p, struct mw_buf *out) {
   struct mw_generation *g = p->active->generation;
   struct mw_generation_runs runs = mw_generation_runs(g);
-  if (runs.stopped > 0) return "a reconcile was stopped: it ran too long without awaiting";
-  if (mw_heap_hits(mw_heap_of(mw_generation_state(g))) > 0) return "it reached its memory limit";
-  if (runs.all < MW_PROGRAM_RUNS || failing(g) <= 0.5 || failing(g) <= 3 * p->failing_before)
-    return NULL;
-  snprintf(out, size, "%lu of %lu reconciles failed, before it were %.0f of 100", runs.failed,
-           runs.all, 100 * p->failing_before);
-  return out;
+  struct mw_buf lines;
+  struct mw_err err;
+  mw_buf_init(&lines, REPORT_MAX / 2);
+  int rc = mw_buf_printf(out,
+                         "%lu of %lu reconciles failed, and in the revision before %.0f of 100; "
+                         "mend that, or run moonwatch reload to try it again as it is",
+                         runs.failed, runs.all, 100 * p->failing_before);
+  if (rc == 0) rc = mw_operate_call(g, "failing", NULL, 0, &lines, &err);
+  char *rest = lines.p, *line;
+  while (rc == 0 && (line = strsep(&rest, "\n")) != NULL) {
+    rc = mw_buf_add(out, "\n\n", 2);
+    if (rc == 0) rc = mw_bundle_explain(p->active->bundle, line, out);
+  }
+  mw_buf_deinit(&lines);
+}
+
+// Writes why the active one cannot stay; nothing when it can.
+static void look_for_fault(const struct mw_program *p, struct mw_buf *out) {
+  struct mw_generation *g = p->active->generation;
+  const char *stopped = mw_generation_stopped(g);
+  if (stopped[0] != '\0') {
+    if (mw_bundle_explain(p->active->bundle, stopped, out) < 0) mw_buf_reset(out);
+  } else if (mw_generation_runs(g).all >= MW_PROGRAM_RUNS && failing(g) > 0.5 &&
+             failing(g) > 3 * p->failing_before) {
+    explain_runs(p, out);
+  }
 }
 
 static void on_probation(void *arg) {
   struct mw_program *p = arg;
-  char text[MW_ERR_MESSAGE_MAX];
-  const char *fault = fault_of(p, text, sizeof text);
+  struct mw_buf fault;
   p->probation = NULL;
   if (mw_clock_now() >= p->probation_ends) return;
   p->probation = mw_timer_start(mw_host_loop(p->host), probation_look, on_probation, p);
-  if (fault != NULL) take_back(p, fault);
+  mw_buf_init(&fault, REPORT_MAX);
+  look_for_fault(p, &fault);
+  if (fault.n > 0) take_back(p, fault.p);
+  mw_buf_deinit(&fault);
 }
 
 static void begin_probation(struct mw_program *p, const struct mw_program_run *old) {
@@ -417,7 +457,8 @@ struct warmth {
   bool built;
 };
 
-static void look_at_indexes(void *ctx, struct mw_informer *inf) {
+static void look_at_indexes(void *ctx, struct mw_informer *inf, const char *place) {
+  (void)place;
   struct warmth *w = ctx;
   w->built = w->built && mw_informer_indexes_ready(inf, w->owner);
 }

@@ -24,9 +24,8 @@ void mw_task_carry(struct mw_task *t, struct lua_State *L, const char *own_repor
 
 // [text] -> [text]: Lua's message of an allocation that was refused has neither place nor reason.
 static void explain_memory(const struct mw_task *t, lua_State *L) {
-  char sentence[MW_HEAP_SENTENCE];
   const char *text = lua_tostring(L, -1);
-  const char *better = mw_heap_explain(t->sched->heap, text, sentence);
+  const char *better = mw_heap_explain(t->sched->heap, text);
   if (better == text) return;
   lua_pushstring(L, better);
   lua_remove(L, -2);

@@ -21,9 +21,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "script/call.h"
 #include "script/heap.h"
 
-enum { STACK_ROOM = 2048 };
+enum { STACK_ROOM = 2048, SENTENCE_ROOM = 512 };
 
 static const uint64_t warn_interval = 5000000000;  // nanoseconds between two warnings
 
@@ -60,6 +61,7 @@ struct mw_watchdog {
   uint64_t last_warning;             // script thread only
   struct mw_series *slices, *kills;  // NULL: not metered
   char stack[STACK_ROOM];            // script thread only: where the slice was at warn_after
+  char last[SENTENCE_ROOM];          // script thread only: the error of the last slice it stopped
   // Under the lock.
   bool active, asleep, stop, hooked;
   bool taken;  // the stack, for the warning
@@ -101,19 +103,23 @@ static const char *who(const struct mw_watchdog *w) {
 }
 
 static void raise_budget(struct mw_watchdog *w, lua_State *L) {
-  atomic_store_explicit(&w->fired, true, memory_order_relaxed);
-  luaL_where(L, 0);
+  char place[MW_SCRIPT_PLACE], text[SENTENCE_ROOM];
+  bool again = atomic_exchange_explicit(&w->fired, true, memory_order_relaxed);
+  mw_script_place(L, place);
+  const char *colon = place[0] != '\0' ? ": " : "";
   if (w->loading) {
-    lua_pushfstring(
-        L,
-        "loading took longer than %f s: the load phase declares and must not compute; do "
-        "that in a task, or behind the first await (kube.sleep(0) is one)",
-        (double)load_ns / 1e9);
+    snprintf(text, sizeof text,
+             "%s%sloading took longer than %g s: the load phase declares and must not compute; do "
+             "that in a task, or behind the first await (kube.sleep(0) is one)",
+             place, colon, (double)load_ns / 1e9);
   } else {
-    lua_pushfstring(L, "cpu budget exceeded: %s ran for more than %f s without awaiting", who(w),
-                    (double)w->kill_ns / 1e9);
+    snprintf(text, sizeof text,
+             "%s%scpu budget exceeded: %s ran for more than %g s without awaiting; kube.sleep(0) "
+             "within a long loop is an await",
+             place, colon, who(w), (double)w->kill_ns / 1e9);
+    if (!again) memcpy(w->last, text, sizeof w->last);
   }
-  lua_concat(L, 2);
+  lua_pushstring(L, text);
   lua_error(L);
 }
 
@@ -367,6 +373,8 @@ void mw_watchdog_leave(struct mw_watchdog *w) {
 bool mw_watchdog_has_fired(const struct mw_watchdog *w) {
   return atomic_load_explicit(&w->fired, memory_order_relaxed);
 }
+
+const char *mw_watchdog_last(const struct mw_watchdog *w) { return w != NULL ? w->last : ""; }
 
 void mw_watchdog_set_loading(struct mw_watchdog *w, bool loading) {
   if (w == NULL) return;

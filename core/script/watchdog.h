@@ -36,6 +36,9 @@ void mw_watchdog_enter(struct mw_watchdog *w, struct mw_entry entry);
 void mw_watchdog_leave(struct mw_watchdog *w);
 // Whether it has raised its error in the slice that runs.
 bool mw_watchdog_has_fired(const struct mw_watchdog *w);
+// The error that it raised last, with its place, apart from those while loading; "": none. NULL is
+// fine.
+const char *mw_watchdog_last(const struct mw_watchdog *w);
 // Whether the script declares things, for which it has less time, or runs. NULL is fine.
 void mw_watchdog_set_loading(struct mw_watchdog *w, bool loading);
 struct mw_watchdog *mw_watchdog_of(struct lua_State *L);

@@ -39,7 +39,7 @@ Metrics.__index = Metrics
 --- The series of a controller, all at 0.
 function M.new(controller, workers)
   if not families then declare() end
-  local self = setmetatable({ total = {}, window = window.new() }, Metrics)
+  local self = setmetatable({ total = {}, window = window.new(), runs = 0, failed = 0 }, Metrics)
   for name, of in pairs(families) do
     if name ~= "total" then self[name] = of:series { controller } end
   end
@@ -59,11 +59,15 @@ function Metrics:ended(run)
   self.total[result]:add(1)
   self.time:observe(run.duration)
   self.window:add(run.time + run.duration, run.duration, result == "error")
-  if result == "error" then self.errors:add(1) end
+  self.runs = self.runs + 1
+  if result == "error" then
+    self.failed = self.failed + 1
+    self.errors:add(1)
+  end
   if run.result == "timeout" then self.timeouts:add(1) end
   if run.result == "terminal" or run.result == "gave_up" then self.terminal:add(1) end
   if run.stopped then self.panics:add(1) end
-  program.ran(result == "error", run.stopped)
+  program.ran(result == "error")
 end
 
 return M

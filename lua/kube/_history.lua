@@ -16,6 +16,7 @@ local KEYS_MAX, RUNS_MAX = 1024, 32
 ---@field writes string[] "apply apps/v1/deployments default/web"
 ---@field result string "success", "requeue_after", "error", "terminal", "timeout", "gave_up", "cancelled"
 ---@field error? string
+---@field place? string where it failed: "script.lua:12"
 ---@field next? number seconds until it is tried again
 
 local History = {}

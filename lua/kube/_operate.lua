@@ -1,5 +1,5 @@
 -- What a running script tells of itself to those who operate it (core/script/operate.h): each function takes texts and
--- returns JSON, or nil and a sentence. None awaits.
+-- returns a text, JSON for most, or nil and a sentence. None awaits.
 local controllers = require "kube._controller"
 local core = require "kube._core"
 local options = require "kube._options"
@@ -10,6 +10,7 @@ local M = {}
 
 local PAST_RUNS = 2
 local SHOWN = 5  -- slow keys and failing keys
+local ERROR_MAX = 1000  -- bytes of one in a report
 local SEARCH_MAX = 100000  -- keys that are looked at for one that was meant
 local FAILED = { error = true, terminal = true, timeout = true, gave_up = true }
 
@@ -169,6 +170,31 @@ function M.enqueue(name, key)
   local ok, err = pcall(controller.queue.add, controller.queue, key, { reason = "enqueue" })
   if not ok then return nil, tostring(err) end
   return codec.encode(codec.array { known(controller, key) })
+end
+
+-- How the last run of a controller that failed did so, beginning with its place.
+local function failure_of(controller)
+  local last, at
+  controller.history:each_last(function(key, run)
+    if FAILED[run.result] and (not last or run.time > last.time) then last, at = run, key end
+  end)
+  local count = ("%d of its %d reconciles failed"):format(controller.metrics.failed, controller.metrics.runs)
+  if not last then return ("%s: controller %s: %s"):format(controller.place, controller.name, count) end
+  local text, place = last.error:match("^[^\n]*"):sub(1, ERROR_MAX), last.place or controller.place
+  local placed = text:sub(1, #place + 2) == place .. ": " or text:find("^%S+:%d+: ") and not text:find("^lua/kube/")
+  return ("%s%s (the last of controller %s, for %s; %s)"):format(placed and "" or place .. ": ", text, controller.name,
+    at, count)
+end
+
+--- The controllers whose reconciles failed, for the report about a revision that is taken back: a line for each, with
+--- its last error.
+---@return string?
+function M.failing()
+  local lines = {}
+  for controller in each() do
+    if controller.metrics.failed > 0 then lines[#lines + 1] = failure_of(controller) end
+  end
+  return lines[1] and table.concat(lines, "\n") or nil
 end
 
 -- The first few of a list.

@@ -186,6 +186,13 @@ local function in_words(err, report)
   return report:match("^(.-)\nstack traceback:\n") or report:match("^(.-)\nin task ") or report
 end
 
+-- Where in the script it failed; nil when nothing of the script was running.
+local function place_in(report)
+  for frame in (report or ""):gmatch("\n\t([^\n]+:%d+): in ") do
+    if not frame:find("^lua/kube/") then return frame end
+  end
+end
+
 -- The end of a run: what it counts as, and when the key comes back.
 ---@return string result
 ---@return table? again options of queue:add
@@ -205,6 +212,7 @@ local function outcome(controller, run, info, ok, result, report)
     err = result
   end
   run.error = in_words(err, report)
+  run.place = place_in(report)
   run.stopped = run.error:find("cpu budget exceeded", 1, true) ~= nil
   run.cause = err
   -- The end of the script; a run that cancelled something of its own and failed with that has failed.

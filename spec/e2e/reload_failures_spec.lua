@@ -72,12 +72,19 @@ describe("a revision that fails", function()
   it("to fill its caches is given up by itself, and changes nothing", function()
     start { env = { MOONWATCH_WARM_UP = "1" } }
     fails("main.lua", GOOD .. reads_of "example.com/v1/nothings",
-      { "no cache within 1 seconds of example%.com/v1/nothings %(", "see that the server has it",
-        "then run moonwatch reload" })
+      { "main%.lua:9: no cache of example%.com/v1/nothings within 1 seconds %(", "see that the server has it",
+        "then run moonwatch reload\\n +9 | kube%.informer" })
     rig.server:ask("POST", "/sandbox/v1/faults",
       cjson.encode { resource = "secrets", count = 0, status = 403, message = "secrets are not for you" })
     fails("main.lua", GOOD .. reads_of "v1/secrets",
-      { "no cache within 1 seconds of v1/secrets %(", "secrets are not for you", "lets you list and watch it" })
+      { "main%.lua:9: no cache of v1/secrets within 1 seconds %(", "secrets are not for you",
+        "lets you list and watch it" })
+    -- Each is named where it is wanted: by a controller, by a factory in a file of its own.
+    rig:save("lib/third.lua", 'local i = kube.shared_informer_factory():for_resource("v1/secrets"):informer()\n' ..
+      "return i\n")
+    fails("main.lua", GOOD:gsub('name = "echo",', '%0 reads = { "example.com/v1/nothings" },'),
+      { "main%.lua:3: no cache of example%.com/v1/nothings", "lib/third%.lua:1: no cache of v1/secrets" })
+    rig:save("lib/third.lua", FILES["lib/third.lua"])
     rig.server:ask("DELETE", "/sandbox/v1/faults")
     rig:save("main.lua", GOOD .. reads_of "v1/secrets" .. "-- now it may\n")
     rig:stderr("reloaded", 60)
@@ -85,12 +92,11 @@ describe("a revision that fails", function()
     assert.are.equal(0, rig:stop())
   end)
 
-  -- It fails behind its first await, in the last line.
-  local function taken_back(text)
+  -- The report of a revision that is taken back soon, which must match all patterns.
+  local function returns(text, patterns)
     rig:save("main.lua", text)
     local report = rig:stderr("going back to the one before[^\n]*", 60)
-    local _, lines = text:gsub("\n", "")
-    assert.is_truthy(report:find(("main%%.lua:%d: no luck"):format(lines)), report)
+    for _, pattern in ipairs(patterns) do assert.is_truthy(report:find(pattern), pattern .. " is not in " .. report) end
     rig:stderr("reloaded", 60)
     goes_on()
   end
@@ -100,6 +106,12 @@ describe("a revision that fails", function()
     fails("main.lua", GOOD .. "kube.wait_for_cache_sync()\nerror('no luck')\n", { "main%.lua:10: no luck" })
     assert.are.equal(0, rig:stop())
   end)
+
+  -- It fails behind its first await, in the last line.
+  local function taken_back(text)
+    local _, lines = text:gsub("\n", "")
+    returns(text, { ("main%%.lua:%d: no luck"):format(lines) })
+  end
 
   it("again and again soon after it began is taken back", function()
     start()
@@ -115,6 +127,44 @@ describe("a revision that fails", function()
     taken_back(GOOD .. "kube.on_unload(function() error('nor here') end)\nkube.sleep(0)\nerror('no luck')\n")
     rig:line("^loaded\tnil$", 60)
     assert.is_truthy(rig.process.stderr:find("hands nothing over[^\n]*main%.lua:9: nor here"))
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("in most reconciles is taken back, with what failed last, of which controller, and where", function()
+    start()
+    for i = 1, 12 do rig:create("b" .. i) end
+    -- One fails when the other has: both are in the report then.
+    local wrong = GOOD:gsub("print%(word[^\n]*end\n", function()
+      return "\n      if _.asked then error('all wrong') end return { requeue_after = 0.05 } end\n"
+    end) .. [[
+kube.controller { name = "asks", resource = "v1/configmaps", namespaces = { "default" },
+  reconcile = function(ctx)
+    _.asked = ctx.attempt > 1
+    local secret = ctx.client:get("v1/secrets", "default/nobody")
+    return secret
+  end }
+kube.controller { name = "well", resource = "v1/namespaces", reconcile = function() end }
+]]
+    returns(wrong, {
+      '"error":"%d+ of %d+ reconciles failed, and in the revision before 0 of 100; mend that, or run moonwatch reload',
+      "main%.lua:7: all wrong %(the last of controller echo, for default/%l%d*; %d+ of its %d+ reconciles failed%)" ..
+        "\\n +7 | +if _%.asked then error%('all wrong'%)",
+      "main%.lua:13: secrets .- not found %(the last of controller asks, for default/%S+; (%d+) of its %1 " ..
+        "reconciles failed%)\\n +13 | ",
+    })
+    assert.is_nil(rig.process.stderr:find("the last of controller well", 1, true))
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("by running or holding too much is taken back, with the line where it was stopped", function()
+    start { args = { "--memory-limit", "16Mi" } }
+    local task = 'kube.background("beside", function()\n'
+    returns(GOOD .. task .. "  local n = 0\n  while true do\n    n = n + 1\n  end\nend)\n",
+      { '"error":"[^"]*main%.lua:1[12]: cpu budget exceeded: [^"]+ ran for more than 1 s without awaiting; ' ..
+        "kube%.sleep[^\"]-\\n +1[12] | " })
+    returns(GOOD .. task .. "  local all = {}\n  for i = 1, 1e7 do\n    all[i] = { i }\n  end\nend)\n",
+      { '"error":"[^"]*main%.lua:1[12]: memory limit of 16 MiB reached: [^"]*; hold less at a time, or raise ' ..
+        "%-%-memory%-limit\\n +1[12] | " })
     assert.are.equal(0, rig:stop())
   end)
 end)

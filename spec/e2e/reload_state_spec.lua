@@ -203,20 +203,4 @@ describe("across a reload", function()
     assert.is_truthy(found:find('"moonwatch.dev/revision":"' .. after, 1, true))
     assert.are.equal(0, rig:stop())
   end)
-
-  it("a revision most of whose reconciles fail is taken back", function()
-    local function script(body)
-      return ([[
-        kube.controller { name = "c", resource = "v1/configmaps", namespaces = { "default" },
-          reconcile = function(ctx, object) %s end }
-      ]]):format(body)
-    end
-    local rig = reload_rig.start { ["main.lua"] = script 'print("old", ctx.name)' }
-    for i = 1, 8 do rig:create("a" .. i) end
-    rig:line("^old\ta8$")
-    rig:save("main.lua", script 'error("all wrong")')
-    rig:stderr("going back to the one before[^\n]*reconciles failed")
-    rig:line("^old\ta8$")
-    assert.are.equal(0, rig:stop())
-  end)
 end)
