@@ -48,8 +48,8 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
 // Compiles and runs the entry file up to its first await or its end. The error names file
 // and line.
 int mw_generation_load(struct mw_generation *g, struct mw_err *err);
-// Until commit: something that is declared is wrong, or cannot be had. A load goes on, for what else
-// there may be to say, and fails at its end.
+// Until commit: something that is declared is wrong, or cannot be had. A load goes on, for what
+// else there may be to say, and fails at its end.
 void mw_generation_complain(struct mw_generation *g, const char *text);
 // All that was complained of, one paragraph for each reason; "" when nothing was.
 const char *mw_generation_report(const struct mw_generation *g);

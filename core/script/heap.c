@@ -246,8 +246,8 @@ void mw_heap_check(struct mw_heap *h, struct lua_State *L) {
 }
 
 const char *mw_heap_explain(const struct mw_heap *h, const char *text) {
-  bool refused = h != NULL && h->refused[0] != '\0' && text != NULL &&
-                 strcmp(text, "not enough memory") == 0;
+  bool refused =
+      h != NULL && h->refused[0] != '\0' && text != NULL && strcmp(text, "not enough memory") == 0;
   return refused ? h->refused : text;
 }
 

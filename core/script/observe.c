@@ -22,12 +22,18 @@
 enum { WHY_ROOM = 256 };
 static const double interval = 1;
 
-// Families without labels: from the script thread, then from the pool of connections.
-#define SERIES_MAP(X)                                                                              \
-  X(MEMORY, "moonwatch_lua_memory_bytes", "Memory of the script's Lua state.", GAUGE)              \
-  X(LIMIT, "moonwatch_lua_memory_limit_bytes", "What it may grow to; 0: without a limit.", GAUGE)  \
-  X(HITS, "moonwatch_lua_memory_limit_hits_total", "Times that it reached its limit.", COUNTER)    \
-  X(TASKS, "moonwatch_tasks", "Tasks of the script that have not ended.", GAUGE)                   \
+// Of each script: gauges are those of its active revision, as the limit is that of one revision;
+// the counter goes on through all of them.
+#define SCRIPT_MAP(X)                                                                          \
+  X(MEMORY, "moonwatch_lua_memory_bytes", "Memory of the script's active Lua state.", GAUGE)   \
+  X(LIMIT, "moonwatch_lua_memory_limit_bytes",                                                 \
+    "What a Lua state may grow to; 0: without a limit.", GAUGE)                                \
+  X(HITS, "moonwatch_lua_memory_limit_hits_total", "Times that the script reached its limit.", \
+    COUNTER)                                                                                   \
+  X(TASKS, "moonwatch_tasks", "Tasks of the script that have not ended.", GAUGE)
+
+// Of the pool of connections.
+#define POOL_MAP(X)                                                                                \
   X(REQUESTS, "moonwatch_http_requests_total", "Requests to API servers that were begun.",         \
     COUNTER)                                                                                       \
   X(RETRIES, "moonwatch_http_retries_total", "Requests to API servers that were tried again.",     \
@@ -37,11 +43,13 @@ static const double interval = 1;
   X(RESCUES, "moonwatch_http_rescues_total",                                                       \
     "Times that a silent transfer moved only when its socket was poked.", COUNTER)
 
-enum {
 #define X(name, family, help, type) name,
-  SERIES_MAP(X)
+enum { SCRIPT_MAP(X) SCRIPT_COUNT };
+enum { POOL_MAP(X) POOL_COUNT };
 #undef X
-      SERIES_COUNT
+
+struct script_series {
+  struct mw_series *of[SCRIPT_COUNT];
 };
 
 struct mw_observe {
@@ -54,7 +62,9 @@ struct mw_observe {
   struct mw_metrics_server *server;  // ingest thread
   struct mw_process_metrics *process;
   struct mw_observe_status *status;
-  struct mw_series *series[SERIES_COUNT];
+  struct script_series *scripts;  // script thread; NULL until the host runs
+  size_t script_count;
+  struct mw_series *pool[POOL_COUNT];  // ingest thread
   struct mw_timer *timer;
   atomic_uint_least64_t turned_at;  // when the script thread last turned its loop
   atomic_bool shutdown;
@@ -144,23 +154,50 @@ void mw_observe_look(struct mw_observe *o) {
   if (o != NULL && !o->ready) look_at_all(o);
 }
 
-static void publish(struct mw_observe *o) {
-  double tasks = 0, memory = 0, limit = 0, hits = 0;
-  for (size_t i = 0; i < mw_host_program_count(o->host); i++) {
-    struct mw_generation *g = mw_program_active(mw_host_program(o->host, i));
-    if (g == NULL) continue;
-    struct lua_State *L = mw_generation_state(g);
-    const struct mw_heap *heap = mw_heap_of(L);
-    tasks += mw_sched_task_count(mw_sched_of(L));
-    if (heap == NULL) continue;
-    memory += (double)mw_heap_used(heap);
-    limit += (double)mw_heap_limit(heap);
-    hits += (double)mw_heap_hits(heap);
+static void make_script_series(struct script_series *s, const char *script) {
+  static const char *const labels[] = {"script"};
+  static const struct mw_metric_spec specs[SCRIPT_COUNT] = {
+#define X(tag, family, text, kind)   \
+  [tag] = {.name = (family),         \
+           .help = (text),           \
+           .type = MW_METRIC_##kind, \
+           .labels = labels,         \
+           .label_count = 1},
+      SCRIPT_MAP(X)
+#undef X
+  };
+  for (int i = 0; i < SCRIPT_COUNT; i++) {
+    s->of[i] = mw_metric_series(mw_metric_family(&specs[i]), (const char *const[]){script});
   }
-  mw_series_set(o->series[TASKS], tasks);
-  mw_series_set(o->series[MEMORY], memory);
-  mw_series_set(o->series[LIMIT], limit);
-  mw_series_set(o->series[HITS], hits);
+}
+
+static void publish_script(const struct script_series *s, struct mw_program *p, size_t limit) {
+  struct mw_generation *g = mw_program_active(p);
+  struct lua_State *L = g != NULL ? mw_generation_state(g) : NULL;
+  mw_series_set(s->of[TASKS], L != NULL ? mw_sched_task_count(mw_sched_of(L)) : 0);
+  mw_series_set(s->of[MEMORY], L != NULL ? (double)mw_heap_used(mw_heap_of(L)) : 0);
+  mw_series_set(s->of[LIMIT], (double)limit);
+  mw_series_set(s->of[HITS], (double)mw_program_memory_hits(p));
+}
+
+// All scripts are there once the host runs, and none is added later.
+static void publish(struct mw_observe *o) {
+  if (!mw_host_is_running(o->host)) return;
+  if (o->scripts == NULL) {
+    o->script_count = mw_host_program_count(o->host);
+    o->scripts = mw_xcalloc(o->script_count, sizeof *o->scripts);
+    for (size_t i = 0; i < o->script_count; i++)
+      make_script_series(&o->scripts[i], mw_program_path(mw_host_program(o->host, i)));
+  }
+  for (size_t i = 0; i < o->script_count; i++)
+    publish_script(&o->scripts[i], mw_host_program(o->host, i),
+                   mw_host_config(o->host)->memory_limit);
+}
+
+static void free_script_series(struct mw_observe *o) {
+  for (size_t i = 0; i < o->script_count; i++)
+    for (int k = 0; k < SCRIPT_COUNT; k++) mw_series_unref(o->scripts[i].of[k]);
+  mw_free(o->scripts);
 }
 
 static void publish_informer(void *ctx, struct mw_informer *inf) {
@@ -183,21 +220,21 @@ static void read_pool(void *ctx) {
   struct mw_observe *o = ctx;
   struct mw_http_stats stats;
   mw_http_stats(o->runtime.http, &stats);
-  mw_series_set(o->series[REQUESTS], (double)stats.requests);
-  mw_series_set(o->series[RETRIES], (double)stats.retries);
-  mw_series_set(o->series[CONNECTIONS], (double)stats.connections);
-  mw_series_set(o->series[RESCUES], (double)stats.rescues);
+  mw_series_set(o->pool[REQUESTS], (double)stats.requests);
+  mw_series_set(o->pool[RETRIES], (double)stats.retries);
+  mw_series_set(o->pool[CONNECTIONS], (double)stats.connections);
+  mw_series_set(o->pool[RESCUES], (double)stats.rescues);
 }
 
-static void make_series(struct mw_observe *o) {
-  static const struct mw_metric_spec specs[SERIES_COUNT] = {
+static void make_pool_series(struct mw_observe *o) {
+  static const struct mw_metric_spec specs[POOL_COUNT] = {
 #define X(tag, family, text, kind) \
   [tag] = {.name = (family), .help = (text), .type = MW_METRIC_##kind},
-      SERIES_MAP(X)
+      POOL_MAP(X)
 #undef X
   };
-  for (int i = 0; i < SERIES_COUNT; i++) {
-    o->series[i] = mw_metric_series(mw_metric_family(&specs[i]), NULL);
+  for (int i = 0; i < POOL_COUNT; i++) {
+    o->pool[i] = mw_metric_series(mw_metric_family(&specs[i]), NULL);
   }
 }
 
@@ -240,7 +277,7 @@ struct mw_observe *mw_observe_new(struct mw_host *host, struct mw_factory *facto
   mw_health_add(health, "informers", MW_HEALTH_READY, check_informers, o);
   mw_health_add(health, "shutdown", MW_HEALTH_READY, check_shutdown, o);
   o->process = mw_process_metrics_new(LUAJIT_VERSION);
-  make_series(o);
+  make_pool_series(o);
   mw_metric_on_write(read_pool, o);
   mw_factory_meter(factory);
   o->timer = mw_timer_start(runtime->script, 0, on_timer, o);
@@ -262,7 +299,8 @@ void mw_observe_free(struct mw_observe *o) {
   mw_health_remove(o->health, check_shutdown, o);
   mw_process_metrics_free(o->process);
   mw_observe_status_free(o->status);
-  for (int i = 0; i < SERIES_COUNT; i++) mw_series_unref(o->series[i]);
+  free_script_series(o);
+  for (int i = 0; i < POOL_COUNT; i++) mw_series_unref(o->pool[i]);
   pthread_mutex_destroy(&o->lock);
   mw_free(o);
 }

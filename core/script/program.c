@@ -143,6 +143,7 @@ static void on_failed(void *ctx, const char *report) {
 // ---- runs ----
 
 static void run_free(struct mw_program_run *r) {
+  r->program->past_hits += mw_program_hits_of(r);
   mw_generation_free(r->generation);
   if (r->bundle != NULL) mw_bundle_unref(r->bundle);
   mw_free(r);

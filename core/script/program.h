@@ -90,6 +90,8 @@ const char *mw_program_path(const struct mw_program *p);      // NULL: a module
 const char *mw_program_revision(const struct mw_program *p);  // of the active one, "": none
 // Writes what there is to know of it, as members of an object.
 void mw_program_tell(const struct mw_program *p, struct mw_json_out *o);
+// How often it reached its memory limit, in all its revisions.
+unsigned long mw_program_memory_hits(const struct mw_program *p);
 // What the last revisions did that have ended, as pairs of a revision and what
 // lua/kube/_operate.lua made of it; how many texts. Borrowed.
 size_t mw_program_past(const struct mw_program *p, const char *out[2 * MW_PROGRAM_HISTORY]);

@@ -45,6 +45,7 @@ struct mw_program {
   // What is told of it.
   double active_at;  // wall clock: when the active one became it
   unsigned long reloads, failures;
+  unsigned long past_hits;  // of the memory limit, by those that have ended
   struct mw_program_failure {
     char revision[MW_BUNDLE_REVISION_SIZE];
     char *report;
@@ -76,6 +77,8 @@ struct mw_bundle *mw_program_before(const struct mw_program *p);
 void mw_program_note_active(struct mw_program *p);
 // A revision failed; "": the files cannot even be read.
 void mw_program_note_failure(struct mw_program *p, const char *revision, const char *report);
+// How often it reached its memory limit; 0 for NULL.
+unsigned long mw_program_hits_of(const struct mw_program_run *r);
 // A generation has ended: what it did is remembered.
 void mw_program_keep_past(struct mw_program *p, const struct mw_program_run *r);
 // Something is offered: whether offers are held; then it is remembered.

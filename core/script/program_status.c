@@ -183,6 +183,17 @@ static void tell_state(struct lua_State *L, struct mw_json_out *o) {
   mw_json_put_num(o, "memory_limit_bytes", (double)mw_heap_limit(heap));
 }
 
+unsigned long mw_program_hits_of(const struct mw_program_run *r) {
+  return r != NULL ? mw_heap_hits(mw_heap_of(mw_generation_state(r->generation))) : 0;
+}
+
+unsigned long mw_program_memory_hits(const struct mw_program *p) {
+  unsigned long hits =
+      p->past_hits + mw_program_hits_of(p->active) + mw_program_hits_of(p->staging);
+  for (size_t i = 0; i < MW_PROGRAM_RETIRING; i++) hits += mw_program_hits_of(p->retiring[i]);
+  return hits;
+}
+
 void mw_program_tell(const struct mw_program *p, struct mw_json_out *o) {
   mw_json_put_str(o, "script", p->config.path);
   mw_json_put_str(o, "state", state_of(p));

@@ -1,6 +1,8 @@
 -- Several scripts in one process.
 local cleanup = require "spec.support.cleanup"
+local exposition = require "spec.support.exposition"
 local reload_rig = require "spec.support.reload_rig"
+local scrape = require "spec.support.scrape"
 
 local function controller(name, body)
   return ([[
@@ -94,6 +96,37 @@ describe("several scripts", function()
     rig:create("y")
     rig:line("^a\ty$")
     rig:stop()
+  end)
+
+  it("have memory metrics of their own, and a reload loses nothing that was counted", function()
+    local hog = [[
+      kube.background("hog", function()
+        pcall(function()
+          local all = {}
+          for i = 1, 1e7 do all[i] = { i } end
+        end)
+        print("held too much")
+      end)
+    ]]
+    local rig = start({ ["a.lua"] = controller("a", ""), ["b.lua"] = controller("b", "") .. hog },
+      { args = { "--memory-limit", "16Mi" } })
+    rig:line("^held too much$")
+    local seen = scrape.of(rig.process)
+    local a, b = { script = rig.directory .. "/a.lua" }, { script = rig.directory .. "/b.lua" }
+    seen:wait_value(function(v) return v >= 1 end, "moonwatch_lua_memory_limit_hits_total", b)
+    local hits = exposition.value(seen:metrics(), "moonwatch_lua_memory_limit_hits_total", b)
+    rig:save("b.lua", controller("b", ""))
+    local revision = rig:stderr('"reloaded"[^\n]*"revision":"%x+"'):match('"revision":"(%x+)"')
+    -- Both are told of at once.
+    seen:wait_value(1, "moonwatch_bundle_info", { script = b.script, revision = revision })
+    local families = seen:metrics()
+    local function value(name, labels) return exposition.value(families, "moonwatch_lua_memory_" .. name, labels) end
+    assert.are.same({ 0, hits }, { value("limit_hits_total", a), value("limit_hits_total", b) })
+    for _, script in ipairs { a, b } do
+      assert.are.equal(16 * 1024 * 1024, value("limit_bytes", script))
+      assert.is_true(value("bytes", script) > 1e5 and value("bytes", script) < 16 * 1024 * 1024)
+    end
+    assert.are.equal(0, rig:stop())
   end)
 
   it("cannot have one controller twice", function()
