@@ -23,7 +23,8 @@ enum {
   BUILD_NS = 2 * 1000 * 1000,   // of each turn for indexes that are being built
   MANY_QUEUED = 10,             // S-RF-26: with more than that behind it,
   SLOW_NS = 100 * 1000 * 1000,  // a batch that takes longer than this is told
-  NAME_ROOM = 600
+  NAME_ROOM = 600,
+  NAMESPACE_ROOM = 64
 };
 static const uint64_t quiet_ns = 30ull * 1000 * 1000 * 1000;
 
@@ -42,6 +43,7 @@ struct mw_informer {
   unsigned users;
   struct mw_loop *script;
   char name[NAME_ROOM];
+  char ns[NAMESPACE_ROOM];
   struct mw_source *source;
   struct mw_indexer *indexer;
   struct mw_processor *processor;
@@ -264,6 +266,8 @@ struct mw_informer *mw_informer_new(const struct mw_runtime *runtime,
   inf->refs = 1;
   inf->script = runtime->script;
   mw_resource_name(&config->reflector.resource, inf->name, sizeof inf->name);
+  const char *ns = config->reflector.ns;
+  snprintf(inf->ns, sizeof inf->ns, "%s", ns != NULL ? ns : "");
   inf->source = mw_source_new(runtime, config, &callbacks);
   inf->indexer = mw_indexer_new();
   inf->processor = mw_processor_new(runtime->script);
@@ -308,6 +312,8 @@ int mw_informer_identity(const struct mw_informer_config *config, struct mw_buf 
 }
 
 const char *mw_informer_name(const struct mw_informer *inf) { return inf->name; }
+
+const char *mw_informer_namespace(const struct mw_informer *inf) { return inf->ns; }
 
 static int refuse(const struct mw_informer *inf, struct mw_err *err, const char *what) {
   return mw_err_set(err, MW_ESTATE, "%s: the informer of %s %s", what, inf->name,

@@ -57,6 +57,8 @@ void mw_informer_unref(struct mw_informer *inf);
 int mw_informer_identity(const struct mw_informer_config *config, struct mw_buf *out);
 // "v1/pods", for people.
 const char *mw_informer_name(const struct mw_informer *inf);
+// Where its objects are; "": everywhere.
+const char *mw_informer_namespace(const struct mw_informer *inf);
 
 // Users: an informer runs from its first start until as many stops (S-INF-01, 02). A stopped
 // informer is never started again (MW_ESTATE); its store stays readable.

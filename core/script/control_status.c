@@ -38,6 +38,8 @@ static void tell_informer(void *ctx, struct mw_informer *inf) {
   mw_informer_stats(inf, &stats);
   mw_json_begin(o, NULL, '{');
   mw_json_put_str(o, "name", mw_informer_name(inf));
+  if (mw_informer_namespace(inf)[0] != '\0')
+    mw_json_put_str(o, "namespace", mw_informer_namespace(inf));
   mw_json_put_bool(o, "synced", mw_informer_has_synced(inf));
   mw_json_put_num(o, "objects", (double)stats.store.objects);
   mw_json_put_num(o, "bytes", (double)(stats.store.object_bytes + stats.store.map_bytes));

@@ -67,27 +67,13 @@ local function put_script(out, status, script)
   put_controllers(out, script)
 end
 
-local function put_informers(out, status)
-  local rows = {}
-  for i, informer in ipairs(status.informers) do
-    rows[i] = { informer.name, informer.synced and "yes" or "no", tostring(informer.objects), text.size(informer.bytes),
-      tostring(informer.events), informer.last_error or "" }
-  end
-  if not rows[1] then return end
-  table.sort(rows, function(a, b) return a[1] < b[1] end)
-  out[#out + 1] = ""
-  for _, row in ipairs(text.table({ "INFORMER", "SYNCED", ">OBJECTS", ">SIZE", ">EVENTS", "LAST ERROR" }, rows, "")) do
-    out[#out + 1] = row
-  end
-end
-
 --- The lines of a status.
 ---@param status table what GET /status answered
 ---@return string[]
 function M.lines(status)
   local out = { ("moonwatch %s, process %d"):format(status.version, status.pid) }
   for _, script in ipairs(status.scripts) do put_script(out, status, script) end
-  put_informers(out, status)
+  for _, row in ipairs(text.informers(status.informers)) do out[#out + 1] = row end
   local lease = status.lease
   if lease then
     out[#out + 1] = ""

@@ -69,6 +69,22 @@ function M.indent(text, by) return by .. (text:gsub("\n+$", ""):gsub("\n", "\n" 
 --- One line of what others wrote: nothing in it moves the cursor.
 function M.clean(written) return (written:gsub("%s*\n%s*", " "):gsub("%c", "?")) end
 
+--- Lines of a table of informers, below an empty one; none when there are none.
+---@param informers table[] as GET /status has them
+---@return string[]
+function M.informers(informers)
+  local rows = {}
+  for i, one in ipairs(informers) do
+    rows[i] = { one.name .. (one.namespace and " in " .. one.namespace or ""), one.synced and "yes" or "no",
+      tostring(one.objects), M.size(one.bytes), tostring(one.events), M.clean(one.last_error or "") }
+  end
+  if not rows[1] then return {} end
+  table.sort(rows, function(a, b) return a[1] < b[1] end)
+  local lines = M.table({ "INFORMER", "SYNCED", ">OBJECTS", ">SIZE", ">EVENTS", "LAST ERROR" }, rows, "")
+  table.insert(lines, 1, "")
+  return lines
+end
+
 --- A text that is at most so wide.
 function M.cut(line, columns)
   if width(line) <= columns then return line end

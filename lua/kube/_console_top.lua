@@ -66,12 +66,7 @@ function M.lines(answer)
   put_table(out, { "CONTROLLER", "STATE", ">RUNS/S", ">ERRORS/S", ">MEAN", ">LONGEST", ">QUEUED", ">WAITING",
     ">RUNNING", ">FAILING" }, rows)
   put_keys(out, controllers, answer.time)
-  rows = {}
-  for i, informer in ipairs(answer.informers) do
-    rows[i] = { informer.name, informer.synced and "yes" or "no", tostring(informer.objects), text.size(informer.bytes),
-      tostring(informer.events), text.clean(informer.last_error or "") }
-  end
-  put_table(out, { "INFORMER", "SYNCED", ">OBJECTS", ">SIZE", ">EVENTS", "LAST ERROR" }, rows)
+  for _, line in ipairs(text.informers(answer.informers)) do out[#out + 1] = line end
   return out
 end
 
