@@ -248,7 +248,9 @@ static int unknown(const char *kind, const char *word, const char *const *known,
 static const char *help_of(const struct mw_options *o) { return pages[page_of(o->command)].help; }
 
 static int usage_error(const struct mw_options *o, const char *problem, const char *word) {
-  fprintf(stderr, "moonwatch: %s%s; see moonwatch %s\n", problem, word, help_of(o));
+  bool question = problem[strlen(problem) - 1] == '?';
+  fprintf(stderr, "moonwatch: %s%s%s moonwatch %s\n", problem, word, question ? " See" : "; see",
+          help_of(o));
   return MW_EXIT_USAGE;
 }
 

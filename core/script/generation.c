@@ -212,6 +212,7 @@ static void look_for_syntax_errors(struct mw_generation *g) {
   if (mw_bundle_check(g->config.bundle, &found) < 0 && found.n > 0) {
     struct mw_buf before = g->report;
     g->report = found;
+    if (found.p[found.n - 1] == '\n') g->report.p[--g->report.n] = '\0';
     found = before;
   }
   mw_buf_deinit(&found);

@@ -72,13 +72,14 @@ static void mark_bad(struct mw_program *p, const struct mw_bundle *b) {
 
 // revision: "" when the files cannot even be read.
 static void tell_failure(struct mw_program *p, const char *revision, const char *report) {
+  const char *failed = revision[0] != '\0' ? revision : "unread";
   if (p->active != NULL) {
     mw_log(MW_LOG_ERROR, "reload failed; what runs goes on", MW_STR("script", p->config.path),
-           MW_STR("failed", revision), MW_STR("active", mw_program_revision_of(p->active)),
+           MW_STR("failed", failed), MW_STR("active", mw_program_revision_of(p->active)),
            MW_STR("error", report));
   } else {
     mw_log(MW_LOG_ERROR, "the script does not load; it starts as soon as its files are mended",
-           MW_STR("script", p->config.path), MW_STR("failed", revision), MW_STR("error", report));
+           MW_STR("script", p->config.path), MW_STR("failed", failed), MW_STR("error", report));
   }
   mw_program_note_failure(p, revision, report);
 }

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "script/heap.h"
 #include "script/operate.h"
 #include "script/program_internal.h"
@@ -67,7 +68,11 @@ size_t mw_program_past(const struct mw_program *p, const char *out[2 * MW_PROGRA
 
 bool mw_program_hold_back(struct mw_program *p, struct mw_bundle *b) {
   bool same = strcmp(mw_bundle_revision(b), mw_program_revision_of(p->active)) == 0;
-  if (same) forget_failure(p);  // the files are what runs
+  if (same && p->last_failure.report != NULL) {
+    mw_log(MW_LOG_INFO, "the files are what runs again", MW_STR("script", p->config.path),
+           MW_STR("revision", mw_program_revision_of(p->active)));
+    forget_failure(p);
+  }
   if (p->held_at <= 0) return false;
   if (p->held != NULL) mw_bundle_unref(p->held);
   p->held = same ? NULL : mw_bundle_ref(b);

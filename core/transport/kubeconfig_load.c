@@ -173,12 +173,13 @@ static struct mw_kubeconfig *none_found(struct mw_err *err) {
   if (list != NULL && *list != '\0') {
     mw_err_set(err, MW_ENOTFOUND,
                "no cluster is configured: KUBECONFIG names %s, which does not exist or is empty; "
-               "name a file with --kubeconfig or KUBECONFIG, or run inside a cluster",
+               "name a file with --kubeconfig or KUBECONFIG, or run inside a cluster; --sandbox "
+               "needs none",
                list);
   } else {
     mw_err_set(err, MW_ENOTFOUND,
                "no cluster is configured: name a file with --kubeconfig or KUBECONFIG (there is no "
-               "~/.kube/config), or run inside a cluster");
+               "~/.kube/config), or run inside a cluster; --sandbox needs none");
   }
   return NULL;
 }

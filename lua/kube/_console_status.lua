@@ -14,7 +14,9 @@ local function put_revision(out, status, script)
     line(out, "revision", "%s, active for %s (%s, %s)%s", script.revision, age(status, script.active_since),
       text.count(#files, "file"), text.size(bytes), script.probation and ", on probation" or "")
   end
-  line(out, "state", "%s%s", script.state, script.held_since and (" (reloads held for %s)"):format(
+  -- What runs is as it was; what is wrong stands below.
+  local state = script.state == "failed" and script.revision and "active, and not what was offered last" or script.state
+  line(out, "state", "%s%s", state, script.held_since and (" (reloads held for %s)"):format(
     age(status, script.held_since)) or "")
 end
 

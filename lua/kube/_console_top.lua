@@ -15,8 +15,9 @@ local function put_table(out, columns, rows)
 end
 
 local function put_script(out, script)
-  out[#out + 1] = ("%s  %s %s%s"):format(script.script, script.revision or "", script.state, script.pending
-    and script.pending.revision ~= script.revision and ", pending " .. script.pending.revision or "")
+  local pending = script.pending and script.pending.revision
+  out[#out + 1] = ("%s  %s%s%s"):format(script.script, script.revision and script.revision .. " " or "", script.state,
+    pending and pending ~= script.revision and ", pending " .. (pending ~= "" and pending or "unread") or "")
   if not script.memory_bytes then return end
   out[#out] = ("%s  memory %s%s  %s"):format(out[#out], text.size(script.memory_bytes), script.memory_limit_bytes > 0
     and " of " .. text.size(script.memory_limit_bytes) or "", text.count(script.tasks, "task"))

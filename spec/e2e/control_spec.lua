@@ -264,7 +264,7 @@ describe("moonwatch status", function()
       ["status --pid 1 --control x"] = "give one of them",
       ["status --once"] = "unknown option '--once'",
       ["hold maybe"] = "hold takes on or off, not maybe",
-      ["why"] = "which key?",
+      ["why"] = "which key? See moonwatch help why",
       ["enqueue greeter"] = "which controller and key?",
       ["statsu"] = "did you mean 'status'?",
     } do

@@ -363,12 +363,12 @@ users: [{name: u, user: {token: from-two, as: from-two}}]
     it("that are missing everywhere lead to one sentence with the three ways", function()
       local _, message, code = load()
       assert.are.equal("no cluster is configured: name a file with --kubeconfig or KUBECONFIG "
-        .. "(there is no ~/.kube/config), or run inside a cluster", message)
+        .. "(there is no ~/.kube/config), or run inside a cluster; --sandbox needs none", message)
       assert.are.equal("ENOTFOUND", code)
       setenv("KUBECONFIG", "/dev/null")
       _, message = load()
       assert.are.equal("no cluster is configured: KUBECONFIG names /dev/null, which does not exist "
-        .. "or is empty; name a file with --kubeconfig or KUBECONFIG, or run inside a cluster",
+        .. "or is empty; name a file with --kubeconfig or KUBECONFIG, or run inside a cluster; --sandbox needs none",
         message)
     end)
 
