@@ -194,7 +194,7 @@ describe("a script that nothing can stop", function()
       .. "rm %s.pipe")
       :format(path, path, run.binary, path, path), { timeout = 60 }).stdout
     os.remove(path)
-    has(told, "moonwatch: the script has been waiting within one call for 3.")
+    has(told, "moonwatch: the script has been waiting within one call for 3")
     has(told, "code 6\n")
     if not run.binary:find("tsan", 1, true) then has(told, "in task teller") end
   end)
