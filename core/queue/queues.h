@@ -3,14 +3,14 @@
 // finds it by its name, with the keys that are waiting. Script thread only.
 //
 // A queue goes when nobody uses it and it knows of no key, when it is shut down and nobody uses it,
-// and with the host.
+// when nobody has used it for the seconds of grace, and with the host.
 #pragma once
 
 #include "queue/workqueue.h"
 
 struct mw_queues;
 
-struct mw_queues *mw_queues_new(struct mw_loop *loop);
+struct mw_queues *mw_queues_new(struct mw_loop *loop, double grace);
 // All users must have left.
 void mw_queues_free(struct mw_queues *qs);
 

@@ -363,7 +363,7 @@ int mw_host_run(const struct mw_host_config *config) {
   h->factory = mw_factory_new(&h->runtime);
   h->requests = mw_rest_pool_new(&h->runtime);
   h->leader = mw_leader_new(h);
-  h->queues = mw_queues_new(h->script);
+  h->queues = mw_queues_new(h->script, MW_PROGRAM_KEEP);
   h->sides = mw_sides_new(h);
   h->progress = mw_progress_new(h->script, h->factory);
   h->health = mw_health_new();

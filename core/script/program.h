@@ -26,7 +26,7 @@ struct mw_program;
 
 enum {
   MW_PROGRAM_RETIRING = 4,    // generations that drain at once; the next revision waits for them
-  MW_PROGRAM_KEEP = 300,      // seconds that an informer is kept for nobody
+  MW_PROGRAM_KEEP = 300,      // seconds that an informer or a queue is kept for nobody
   MW_PROGRAM_HISTORY = 5,     // revisions that are remembered, to go back to
   MW_PROGRAM_PROBATION = 60,  // seconds in which a failure goes back to the revision before:
                               // of its main task, one that the watchdog or the memory limit stops,

@@ -542,7 +542,7 @@ describe("a work queue", function()
   describe("of a host", function()
     local queues
 
-    before_each(function() queues = C.mw_queues_new(rig.loop) end)
+    before_each(function() queues = C.mw_queues_new(rig.loop, 0.05) end)
     after_each(function() C.mw_queues_free(queues) end)
 
     local function get(name) return C.mw_queues_get(queues, name, nil, queue_kit.config()) end
@@ -575,6 +575,27 @@ describe("a work queue", function()
       assert.is_true(same == used)
       C.mw_workqueue_leave(user)
       for _, queue in ipairs { fresh, same, used } do C.mw_queues_put(queues, queue) end
+    end)
+
+    it("goes with its keys when nobody has used it for a while", function()
+      local left, wanted = get("x"), get("y")
+      for _, queue in ipairs { left, wanted } do
+        assert.are.equal(0, C.mw_workqueue_add(queue, unit.slice("a"), nil))
+        C.mw_queues_put(queues, queue)
+      end
+      local again = get("y")
+      local user = C.mw_workqueue_join(again, nil, nil)
+      assert.are.equal(3, unit.live()["work queue"]) -- the rig's own, and both
+      for _ = 1, 100 do
+        C.mw_loop_turn(rig.loop, 20)
+        if unit.live()["work queue"] == 2 then break end
+      end
+      assert.are.equal(2, unit.live()["work queue"])
+      local fresh = get("x")
+      assert.are.equal(0, tonumber(C.mw_workqueue_len(fresh)))
+      assert.are.equal(1, tonumber(C.mw_workqueue_len(again)))
+      C.mw_workqueue_leave(user)
+      for _, queue in ipairs { fresh, again } do C.mw_queues_put(queues, queue) end
     end)
 
     it("is a new one after it was shut down", function()
