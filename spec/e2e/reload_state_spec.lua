@@ -158,6 +158,38 @@ describe("across a reload", function()
     assert.are.equal(0, rig:stop())
   end)
 
+  it("a loop over a named queue ends with the item that it has, and the new code goes on with the rest", function()
+    local source = [[
+      local kube = require "kube"
+      local q = kube.workqueue { name = "jobs" }
+      kube.background("worker", function()
+        while true do
+          local item, shutdown = q:get()
+          if shutdown then break end
+          print("%s begins " .. item)
+          kube.sleep(0.4)
+          q:done(item)
+          print("%s ends " .. item)
+        end
+        print("%s is over")
+      end)
+      kube.sleep(0)
+      %s
+      kube.sleep(3600)
+    ]]
+    local function revision(name, more) return source:format(name, name, name, more or "") end
+    local rig = reload_rig.start { ["main.lua"] = revision("old", 'q:add "a" q:add "b" q:add "c"') }
+    rig:line("^old begins a$")
+    rig:save("main.lua", revision "new")
+    rig:line("^new begins b$")
+    rig:line("^old ends a$")
+    rig:line("^old is over$")
+    -- What the old code had in hand comes once more, behind what was waiting.
+    for _, key in ipairs { "b", "c", "a" } do rig:line("^new ends " .. key .. "$") end
+    assert.are.equal(0, rig:stop())
+    assert.is_nil(rig.process.stdout:find("old begins [bc]"))
+  end)
+
   it("without resync_on_reload only what changes is queued", function()
     local function script(word)
       return ([[
