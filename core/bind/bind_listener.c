@@ -11,6 +11,7 @@
 #include "bind/predicate_arg.h"
 #include "bind/util.h"
 #include "cache/extract.h"
+#include "script/bundle.h"
 #include "script/call.h"
 #include "script/host.h"
 #include "script/ref.h"
@@ -102,6 +103,15 @@ void mw_bind_move_handlers(struct mw_handle *h) {
     mw_informer_unref(r->inf);
     r->inf = mw_informer_ref(h->inf);
   }
+}
+
+// The handlers of the generation before are still at it; this one does not wait any longer.
+static void on_late(void *ctx, size_t left) {
+  struct mw_registration *r = ctx;
+  mw_log(MW_LOG_WARN, "handlers begin beside those of the revision before, which have not finished",
+         MW_STR("script", mw_bundle_origin(mw_generation_bundle(r->gen))),
+         MW_STR("resource", mw_informer_name(r->inf)), MW_INT("left", left),
+         MW_NUM("seconds", MW_LISTENER_HOLD), MW_STR("revision", mw_generation_revision(r->gen)));
 }
 
 // The processor will not call us again.
@@ -295,6 +305,21 @@ static void keep(struct mw_handle *h, struct mw_registration *r) {
   join(h, r);
 }
 
+static void configure(struct mw_registration *r, size_t bound) {
+  r->config = (struct mw_listener_config){
+      .bound = bound,
+      .deliver = r->source != NULL ? deliver_to_queue : deliver,
+      .filter = r->predicate != NULL || r->filter != MW_LUAREF_NONE ? passes : NULL,
+      .closed = on_closed,
+      .ctx = r};
+  memcpy(r->config.name, r->name, sizeof r->config.name);
+  // What handlers do with events may depend on their order; keys have none, their queue is shared.
+  if (r->source != NULL || mw_generation_bundle(r->gen) == NULL) return;
+  r->config.line = mw_generation_store(r->gen);
+  r->config.place = mw_generation_number(r->gen);
+  r->config.late = on_late;
+}
+
 // add_listener{on_add=, on_update=, on_delete=, filter=, predicate=, resync=, replay=, name=}, or
 // with source= (event_source.h) in place of the functions
 int mw_bind_add_listener(lua_State *L) {
@@ -325,13 +350,7 @@ int mw_bind_add_listener(lua_State *L) {
   r->on_update = take_function(L, "on_update");
   r->on_delete = take_function(L, "on_delete");
   r->filter = take_function(L, "filter");
-  r->config = (struct mw_listener_config){
-      .bound = (size_t)mw_bind_opt_count(L, 2, "queue_bound", 0, 1, MW_BIND_QUEUE_MAX),
-      .deliver = r->source != NULL ? deliver_to_queue : deliver,
-      .filter = r->predicate != NULL || r->filter != MW_LUAREF_NONE ? passes : NULL,
-      .closed = on_closed,
-      .ctx = r};
-  memcpy(r->config.name, r->name, sizeof r->config.name);
+  configure(r, (size_t)mw_bind_opt_count(L, 2, "queue_bound", 0, 1, MW_BIND_QUEUE_MAX));
   struct mw_err err;
   if (mw_generation_is_loading(r->gen)) {
     keep(h, r);

@@ -29,6 +29,7 @@ struct mw_listener {
   struct mw_notify_queue queue;
   struct mw_notify_entry running;  // being delivered; its objects only until deliver returns
   uint64_t running_since;
+  struct mw_timer *hold;  // running: held
   bool busy;
   bool draining;  // nothing new
   bool removed;
@@ -88,6 +89,64 @@ void mw_processor_free(struct mw_processor *p) {
 
 static uint64_t nanoseconds(double seconds) { return seconds > 0 ? (uint64_t)(seconds * 1e9) : 0; }
 
+// Those of a line.
+
+static bool is_before(const struct mw_listener *a, const struct mw_listener *b) {
+  return a->config.line == b->config.line && a->config.place < b->config.place;
+}
+
+static bool is_beside(const struct mw_listener *a, const struct mw_listener *b) {
+  return a->config.line == b->config.line && a->config.place == b->config.place;
+}
+
+// Whether some that come before l are not closed.
+static bool must_wait(const struct mw_listener *l) {
+  const struct mw_processor *p = l->processor;
+  for (size_t i = 0; i < p->count; i++)
+    if (is_before(p->listeners[i], l)) return true;
+  return false;
+}
+
+// One of the same place that is not held while some before it are there: that place has waited.
+static bool has_waited(const struct mw_listener *l) {
+  const struct mw_processor *p = l->processor;
+  for (size_t i = 0; i < p->count; i++) {
+    const struct mw_listener *other = p->listeners[i];
+    if (other == l || other->removed || !is_beside(other, l)) continue;
+    if (other->hold == NULL) return true;
+  }
+  return false;
+}
+
+static void on_hold_over(void *arg) {
+  struct mw_listener *l = arg;
+  struct mw_processor *p = l->processor;
+  l->hold = NULL;
+  size_t left = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    struct mw_listener *other = p->listeners[i];
+    if (is_beside(other, l)) mw_timer_cancel(&other->hold);
+    if (is_before(other, l)) left += other->queue.count + other->busy;
+  }
+  post_pump(p);
+  if (l->config.late != NULL) l->config.late(l->config.ctx, left);
+}
+
+static void hold(struct mw_listener *l) {
+  if (l->config.line == NULL || !must_wait(l) || has_waited(l)) return;
+  l->hold = mw_timer_start(l->processor->loop, MW_LISTENER_HOLD, on_hold_over, l);
+}
+
+// Those whom nobody is before any more need not wait.
+static void let_begin(struct mw_processor *p) {
+  for (size_t i = 0; i < p->count; i++) {
+    struct mw_listener *l = p->listeners[i];
+    if (l->hold == NULL || must_wait(l)) continue;
+    mw_timer_cancel(&l->hold);
+    post_pump(p);
+  }
+}
+
 struct mw_listener *mw_processor_add(struct mw_processor *p,
                                      const struct mw_listener_config *config) {
   struct mw_listener *l = mw_xcalloc(1, sizeof *l);
@@ -102,6 +161,7 @@ struct mw_listener *mw_processor_add(struct mw_processor *p,
     p->listeners = mw_xrealloc(p->listeners, p->cap * sizeof *p->listeners);
   }
   p->listeners[p->count++] = l;
+  hold(l);
   // It may be synced as it stands: the pump sees to that once the caller has queued the replay.
   post_pump(p);
   return l;
@@ -116,6 +176,7 @@ void mw_listener_unref(struct mw_listener *l) {
 void mw_listener_remove(struct mw_listener *l) {
   if (l->removed) return;
   l->removed = true;
+  mw_timer_cancel(&l->hold);
   mw_notify_queue_clear(&l->queue);
   post_pump(l->processor);
 }
@@ -255,7 +316,7 @@ static void deliver_next(struct mw_listener *l) {
 }
 
 static bool ready(const struct mw_listener *l) {
-  return !l->busy && !l->removed && l->queue.count > 0;
+  return !l->busy && !l->removed && l->hold == NULL && l->queue.count > 0;
 }
 
 // Up to TURN deliveries; false when the time is over.
@@ -305,6 +366,7 @@ static void close_removed(struct mw_processor *p) {
     p->count--;
     memmove(&p->listeners[i], &p->listeners[i + 1], (p->count - i) * sizeof *p->listeners);
     l->processor = NULL;
+    mw_timer_cancel(&l->hold);
     p->changed = true;
     if (l->config.closed != NULL) l->config.closed(l->config.ctx);
     mw_listener_unref(l);
@@ -317,6 +379,7 @@ static void pump(void *arg) {
   deliver_slice(p);
   latch_synced(p);
   close_removed(p);
+  let_begin(p);
   if (p->changed) {
     p->changed = false;
     if (p->on_change != NULL) p->on_change(p->on_change_ctx);

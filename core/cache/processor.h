@@ -10,6 +10,13 @@
 // of the last, deletions kept; counted. Same-RV updates go to listeners that are flagged syncing,
 // and every listener is flagged until the first resync check (S-INF-23): with no resync at all,
 // relists of unchanged objects reach everyone, as upstream.
+//
+// Listeners that follow one another, as the handlers of a script's revisions do, are a line, each
+// with its place in it. One that is added while some with a lower place are not closed is held: it
+// queues and coalesces as any other, and its first delivery comes when they are, so that a line as
+// a whole is told in order, too. It is held for MW_LISTENER_HOLD at most; then it, and all with the
+// same place, go on beside them: `late` is called for one of these, and who is added to that place
+// later is not held any more. Different lines, and those without one, never wait for each other.
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +28,7 @@
 #include "transport/loop.h"
 
 enum { MW_LISTENER_BOUND = 16384 };
+#define MW_LISTENER_HOLD 1.0  // seconds
 
 enum mw_notify_type { MW_NOTIFY_ADD = 0, MW_NOTIFY_UPDATE, MW_NOTIFY_DELETE };
 
@@ -48,6 +56,11 @@ struct mw_listener_config {
   bool (*filter)(void *ctx, struct mw_object *o);
   // The last delivery has ended and nothing will be called any more.
   void (*closed)(void *ctx);
+  const void *line;     // NULL: none
+  unsigned long place;  // in the line
+  // Its place was held for too long and begins now; those before still have so many deliveries
+  // before them, one under way included. From the loop; may be NULL.
+  void (*late)(void *ctx, size_t left);
   void *ctx;
 };
 

@@ -404,6 +404,8 @@ struct mw_store *mw_generation_store(struct mw_generation *g) {
   return g->config.store;
 }
 
+unsigned long mw_generation_number(const struct mw_generation *g) { return g->config.number; }
+
 void mw_generation_count_run(struct mw_generation *g, bool failed) {
   g->runs.all++;
   if (failed) g->runs.failed++;

@@ -34,7 +34,8 @@ struct mw_generation_config {
   size_t memory_limit;     // bytes of its state, 0: no limit; a module has none
   bool replaces;           // it is to take the place of one that runs
   struct mw_store *store;  // what it shares with other revisions; outlives it. NULL: one of its own
-  const char *agent;       // the User-Agent of its requests; NULL: what all have. Borrowed
+  unsigned long number;  // among those who share the store: each has a higher one than those before
+  const char *agent;     // the User-Agent of its requests; NULL: what all have. Borrowed
   // The main task has failed after the load. NULL: mw_host_failed.
   void (*failed)(void *ctx, const char *report);
   void *failed_ctx;
@@ -103,6 +104,7 @@ void mw_generation_set_handover(struct mw_generation *g, struct lua_State *L);
 int mw_generation_hand_over(struct mw_generation *from, struct mw_generation *to, bool broken,
                             struct mw_err *err);
 struct mw_store *mw_generation_store(struct mw_generation *g);
+unsigned long mw_generation_number(const struct mw_generation *g);
 
 // How its reconciles go.
 struct mw_generation_runs {

@@ -164,6 +164,7 @@ static struct mw_program_run *run_new(struct mw_program *p, struct mw_bundle *b,
                                         .memory_limit = p->config.memory_limit,
                                         .replaces = p->active != NULL,
                                         .store = p->store,
+                                        .number = ++p->generations,
                                         .failed = on_failed,
                                         .failed_ctx = r};
   r->generation = mw_generation_new(p->host, &config, err);

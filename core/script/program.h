@@ -8,9 +8,16 @@
 // there, all later ones here. Whatever fails before that turn changes nothing; the report says why,
 // and stays until another revision is offered.
 //
+// Each event reaches the handlers of one generation, and those of a script are told in order also
+// across its generations: new handlers of an informer begin when the old ones of that informer have
+// finished what was queued for them, a call that awaits included. They wait for MW_LISTENER_HOLD
+// (processor.h) at most, and then begin beside them, which is logged: a call that hangs does not
+// keep its successor from working. The take-over itself waits for nothing, nor do controllers,
+// whose queues see to it that a key does not run twice at once.
+//
 // Informers, queues and the lease belong to the host, so they never notice (a revision that adds an
-// election, or leaves it out: leader.h). Informers that nobody
-// wants any more are kept for a while (MW_PROGRAM_KEEP): who undoes a change finds them warm.
+// election, or leaves it out: leader.h). Informers and queues that nobody wants any more are kept
+// for a while (MW_PROGRAM_KEEP): who undoes a change finds them warm.
 #pragma once
 
 #include <stdbool.h>

@@ -29,7 +29,8 @@ struct mw_program {
   size_t bad_next;
   struct mw_keep *keep;
   struct mw_store *store;
-  uint64_t offered_at;  // of the staging one
+  unsigned long generations;  // so many were made
+  uint64_t offered_at;        // of the staging one
   struct mw_timer *warm_up;
   struct mw_timer *probation;  // running: the active one may be taken back
   uint64_t probation_ends;

@@ -78,6 +78,7 @@ local c = {
   deliver = ffi.cast("int (*)(void *, const struct mw_notification *)", guarded("on_deliver", 0)),
   filter = ffi.cast("bool (*)(void *, struct mw_object *)", guarded("on_filter", false)),
   closed = ffi.cast("void (*)(void *)", guarded("on_closed")),
+  late = ffi.cast("void (*)(void *, size_t)", guarded("on_late")),
   call = ffi.cast("void (*)(void *)", guarded("on_call")),
   transform = ffi.cast("int (*)(void *, struct mw_object *, struct mw_object **, struct mw_err *)",
     guarded("on_transform", -1)),
@@ -125,10 +126,11 @@ local function describe(n)
   return "delete " .. kit.text(n.object) .. (n.stale and " stale" or "")
 end
 
---- options: name, resync, bound, filter(o), deliver(text, n) (what it returns goes to C), closed().
+--- options: name, resync, bound, filter(o), deliver(text, n) (what it returns goes to C), closed(), line (a number),
+--- place. l.lates: what was left each time that it was late.
 function kit.listener(options)
   options = options or {}
-  local l = own { log = {}, closes = 0 }
+  local l = own { log = {}, closes = 0, lates = {} }
   function l.on_deliver(_, n)
     local text = describe(n)
     l.log[#l.log + 1] = text
@@ -139,9 +141,11 @@ function kit.listener(options)
     if options.closed then options.closed() end
   end
   function l.on_filter(_, o) return options.filter(o) end
+  function l.on_late(_, left) table.insert(l.lates, tonumber(left)) end
   l.config = ffi.new("struct mw_listener_config", { name = options.name or "spec",
     resync = options.resync or 0, bound = options.bound or 0, deliver = c.deliver,
-    filter = options.filter and c.filter or nil, closed = c.closed, ctx = l.ctx })
+    filter = options.filter and c.filter or nil, closed = c.closed, ctx = l.ctx,
+    line = ffi.cast("void *", options.line or 0), place = options.place or 0, late = c.late })
   return l
 end
 

@@ -463,6 +463,142 @@ describe("processor", function()
     end)
   end)
 
+  describe("a line", function()
+    local LINE = 7
+    local a4
+    setup(function() a4 = kit.object("a", 4) end)
+    teardown(function() a4 = nil end)
+
+    -- A listener at this place; its deliveries last until it is finished when it is `slow`.
+    local function at(place, options)
+      options = options or {}
+      return listen { line = options.line or LINE, place = place, bound = options.bound,
+        deliver = options.slow and function() return 1 end or nil }
+    end
+
+    -- The first of the line, with an event under way and another behind it, takes no more.
+    local function slow_one()
+      local l = at(1, { slow = true })
+      add(a1) update(a1, a2)
+      settle()
+      return l
+    end
+
+    local function finish(l)
+      C.mw_listener_finished(l.ptr)
+      settle()
+    end
+
+    it("is told in order: who comes next begins when those before are closed", function()
+      local one = slow_one()
+      local two = at(2)
+      C.mw_listener_replay(two.ptr, a2)
+      C.mw_listener_drain(one.ptr)
+      update(a2, a3)
+      C.mw_processor_set_synced(processor)
+      settle()
+      assert.are.same({}, two.log)
+      assert.is_false(synced(two))
+      finish(one)
+      assert.are.same({ "add a@1", "update a@1 a@2" }, one.log)
+      assert.are.same({}, two.log)
+      finish(one)
+      assert.are.equal(1, one.closes)
+      assert.are.same({ "add a@2 initial", "update a@2 a@3" }, two.log)
+      assert.is_true(synced(two))
+      assert.are.same({}, two.lates)
+    end)
+
+    it("has no order among those of one place", function()
+      local slow, other = slow_one(), at(1)
+      update(a2, a3)
+      C.mw_listener_drain(slow.ptr)
+      C.mw_listener_drain(other.ptr)
+      settle()
+      assert.are.same({ "update a@2 a@3" }, other.log)
+      assert.are.equal(1, other.closes)
+    end)
+
+    it("delays no other line, and nobody who is in none", function()
+      local one = slow_one()
+      local other, none = at(2, { line = LINE + 1 }), listen { place = 2 }
+      C.mw_listener_drain(one.ptr)
+      update(a2, a3)
+      settle()
+      assert.are.same({ "update a@2 a@3" }, other.log)
+      assert.are.same({ "update a@2 a@3" }, none.log)
+    end)
+
+    it("goes on beside those that do not close, after a second, and tells so once", function()
+      local one = slow_one()
+      local since = uv.hrtime()
+      local two, twin = at(2), at(2)
+      C.mw_listener_drain(one.ptr)
+      update(a2, a3)
+      pump(function() return #two.log > 0 and #twin.log > 0 end)
+      local took = (uv.hrtime() - since) / 1e9
+      assert.is_true(took > 0.99 and took < 3, tostring(took))
+      assert.are.same({ 2 }, #two.lates > 0 and two.lates or twin.lates)
+      assert.are.equal(1, #two.lates + #twin.lates)
+      local third = at(2) -- this place has waited
+      update(a3, a4)
+      settle()
+      assert.are.same({ "update a@2 a@3", "update a@3 a@4" }, two.log)
+      assert.are.same({ "update a@3 a@4" }, third.log)
+      finish(one)
+      finish(one)
+      assert.are.same({ "add a@1", "update a@1 a@2" }, one.log)
+      assert.are.equal(1, one.closes)
+    end)
+
+    it("coalesces before one that is held as before any other", function()
+      local one = slow_one()
+      local two = at(2, { bound = 1 })
+      C.mw_listener_replay(two.ptr, a1)
+      C.mw_listener_drain(one.ptr)
+      add(b1) update(a1, a2) update(a2, a3) update(a3, a4)
+      settle()
+      assert.are.equal(2, tonumber(stats(two).pending))
+      finish(one)
+      finish(one)
+      assert.are.same({ "add a@4 initial", "add b@1" }, two.log)
+      assert.are.equal(3, tonumber(stats(two).coalesced))
+    end)
+
+    it("keeps what is queued for one that drains while it is held", function()
+      local one = slow_one()
+      local two = at(2)
+      C.mw_listener_drain(one.ptr)
+      update(a2, a3)
+      local three = at(3)
+      C.mw_listener_drain(two.ptr)
+      update(a3, a4)
+      settle()
+      finish(one)
+      assert.are.same({}, two.log)
+      finish(one)
+      assert.are.same({ "update a@2 a@3" }, two.log)
+      assert.are.same({ "update a@3 a@4" }, three.log)
+    end)
+
+    it("lets go at once of one that is removed while it is held, or has nothing to drain", function()
+      local one = slow_one()
+      local two, empty = at(2), at(2)
+      C.mw_listener_drain(empty.ptr)
+      C.mw_listener_drain(one.ptr)
+      update(a2, a3)
+      C.mw_listener_remove(two.ptr)
+      settle()
+      assert.are.equal(1, two.closes)
+      assert.are.equal(1, empty.closes)
+      assert.are.same({}, two.log)
+      local three = at(2)
+      update(a3, a4)
+      settle()
+      assert.are.same({}, three.log) -- its place has not waited yet
+    end)
+  end)
+
   describe("removal", function()
     it("drops what is queued, closes from the loop, may be repeated", function() -- rows 68, 70
       local l = listen()
