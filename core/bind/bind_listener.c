@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Event handlers: a listener of the processor whose deliveries are tasks of the script.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -111,7 +112,7 @@ static void on_late(void *ctx, size_t left) {
   mw_log(MW_LOG_WARN, "handlers begin beside those of the revision before, which have not finished",
          MW_STR("script", mw_bundle_origin(mw_generation_bundle(r->gen))),
          MW_STR("resource", mw_informer_name(r->inf)), MW_INT("left", left),
-         MW_NUM("seconds", MW_LISTENER_HOLD), MW_STR("revision", mw_generation_revision(r->gen)));
+         MW_NUM("seconds", r->config.hold), MW_STR("revision", mw_generation_revision(r->gen)));
 }
 
 // The processor will not call us again.
@@ -305,6 +306,12 @@ static void keep(struct mw_handle *h, struct mw_registration *r) {
   join(h, r);
 }
 
+static double hold_seconds(void) {
+  const char *text = getenv("MOONWATCH_HANDLER_HOLD");  // specs set it
+  double seconds = text != NULL ? strtod(text, NULL) : 0;
+  return seconds > 0 ? seconds : MW_LISTENER_HOLD;
+}
+
 static void configure(struct mw_registration *r, size_t bound) {
   r->config = (struct mw_listener_config){
       .bound = bound,
@@ -317,6 +324,7 @@ static void configure(struct mw_registration *r, size_t bound) {
   if (r->source != NULL || mw_generation_bundle(r->gen) == NULL) return;
   r->config.line = mw_generation_store(r->gen);
   r->config.place = mw_generation_number(r->gen);
+  r->config.hold = hold_seconds();
   r->config.late = on_late;
 }
 

@@ -134,7 +134,8 @@ static void on_hold_over(void *arg) {
 
 static void hold(struct mw_listener *l) {
   if (l->config.line == NULL || !must_wait(l) || has_waited(l)) return;
-  l->hold = mw_timer_start(l->processor->loop, MW_LISTENER_HOLD, on_hold_over, l);
+  double seconds = l->config.hold > 0 ? l->config.hold : MW_LISTENER_HOLD;
+  l->hold = mw_timer_start(l->processor->loop, seconds, on_hold_over, l);
 }
 
 // Those whom nobody is before any more need not wait.

@@ -14,8 +14,8 @@
 // Listeners that follow one another, as the handlers of a script's revisions do, are a line, each
 // with its place in it. One that is added while some with a lower place are not closed is held: it
 // queues and coalesces as any other, and its first delivery comes when they are, so that a line as
-// a whole is told in order, too. It is held for MW_LISTENER_HOLD at most; then it, and all with the
-// same place, go on beside them: `late` is called for one of these, and who is added to that place
+// a whole is told in order, too. It is held for some time at most; then it, and all with the same
+// place, go on beside them: `late` is called for one of these, and who is added to that place
 // later is not held any more. Different lines, and those without one, never wait for each other.
 #pragma once
 
@@ -58,6 +58,7 @@ struct mw_listener_config {
   void (*closed)(void *ctx);
   const void *line;     // NULL: none
   unsigned long place;  // in the line
+  double hold;          // seconds that it is held at most; 0: MW_LISTENER_HOLD
   // Its place was held for too long and begins now; those before still have so many deliveries
   // before them, one under way included. From the loop; may be NULL.
   void (*late)(void *ctx, size_t left);

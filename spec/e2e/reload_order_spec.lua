@@ -35,14 +35,17 @@ local function controller(word)
   ]]):format(word)
 end
 
+-- For specs in which all goes well: handlers may wait long on a busy machine.
+local PATIENT = { env = { MOONWATCH_HANDLER_HOLD = "30" } }
+
 -- Starts scripts where there is a ConfigMap "slow" already.
 local function start(files, options)
   options = options or {}
-  options.before = function(server)
+  local function before(server)
     server:ask("POST", "/api/v1/namespaces/default/configmaps", cjson.encode { apiVersion = "v1", kind = "ConfigMap",
       metadata = { name = "slow", namespace = "default" }, data = { v = "1" } })
   end
-  return reload_rig.start(files, options)
+  return reload_rig.start(files, { before = before, env = options.env, more = options.more })
 end
 
 -- The lines of handlers, without those that match a pattern.
@@ -76,7 +79,7 @@ describe("across a reload", function()
   cleanup.install()
 
   it("handlers begin when the old ones have finished what was theirs, and controllers at once", function()
-    local rig = start { ["main.lua"] = handler("one", UNTIL_GO) .. controller "one" }
+    local rig = start({ ["main.lua"] = handler("one", UNTIL_GO) .. controller "one" }, PATIENT)
     rig:line("^begun$")
     rig:create("a", { v = "1" })
     rig:update("a", { v = "2" })
@@ -145,7 +148,7 @@ describe("across a reload", function()
 
   it("a revision that is taken back while its handlers wait gets what was its own", function()
     local first = handler("one", UNTIL_GO) .. controller "one"
-    local rig = start { ["main.lua"] = first }
+    local rig = start({ ["main.lua"] = first }, PATIENT)
     rig:line("^begun$")
     rig:save("main.lua", handler("two", "kube.sleep(0.4)") .. controller "two" .. 'kube.sleep(0.1) error("too bad")')
     rig:stderr("going back to the one before[^\n]*too bad")
@@ -153,13 +156,11 @@ describe("across a reload", function()
     rig:create("go", { v = "1" })
     rig:line("^one add go 1$")
     assert.are.equal(0, rig:stop())
-    local lines = told(rig)
-    table.sort(lines)
-    assert.are.same({ "one add go 1", "one replay slow 1", "one replay slow 1", "two replay slow 1" }, lines)
+    assert.are.same({ "one replay slow 1", "two replay slow 1", "one replay slow 1", "one add go 1" }, told(rig))
   end)
 
   it("a shutdown while handlers wait is like any other: what runs ends, what is queued is not begun", function()
-    local rig = start { ["main.lua"] = handler("one", 'print("begun") kube.sleep(2)') }
+    local rig = start({ ["main.lua"] = handler("one", 'print("begun") kube.sleep(2)') }, PATIENT)
     rig:line("^begun$")
     rig:save("main.lua", handler "two")
     rig:stderr("reloaded")
