@@ -127,8 +127,8 @@ static void act_once(struct mw_http *h, curl_socket_t fd, int events) {
   reap(h);
 }
 
-// The same for a socket that is ready. libcurl returns after each TLS record: while more bytes come,
-// to let it go on at once spares a turn of the loop for each.
+// The same for a socket that is ready. libcurl returns after each TLS record: while more bytes
+// come, to let it go on at once spares a turn of the loop for each.
 static void act_on(struct mw_http *h, curl_socket_t fd, int events) {
   uint64_t before;
   int rounds = 0;
