@@ -5,6 +5,7 @@
 #include "script/bundle_source.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,7 +48,10 @@ struct mw_bundle_source {
   struct mw_err error;                     // reported; code 0 when a bundle was
 };
 
-static double seconds_since(uint64_t then) { return (double)(mw_clock_now() - then) / 1e9; }
+// 0 is long ago, also soon after the machine has started.
+static double seconds_since(uint64_t then) {
+  return then > 0 ? (double)(mw_clock_now() - then) / 1e9 : INFINITY;
+}
 
 // ---- waiting for quiet ----
 

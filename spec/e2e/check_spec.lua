@@ -309,8 +309,8 @@ end)
 describe("the arguments of moonwatch check and rbac", function()
   it("are looked at", function()
     local cases = {
-      { "moonwatch: which scripts?; see moonwatch help check", "check" },
-      { "moonwatch: which scripts?; see moonwatch help rbac", "rbac", "--name", "x" },
+      { "moonwatch: which scripts? See moonwatch help check", "check" },
+      { "moonwatch: which scripts? See moonwatch help rbac", "rbac", "--name", "x" },
       { "moonwatch: unknown option '--nam'; did you mean '--name'?", "rbac", "--nam", "x", "a.lua" },
       { "moonwatch: unknown output format 'yml'; did you mean 'yaml'?", "rbac", "-o", "yml", "a.lua" },
       { "moonwatch: unknown output format 'yaml'; see moonwatch help check", "check", "-o", "yaml", "a.lua" },
