@@ -4,6 +4,7 @@ local cache = require "kube._cache"
 local core = require "kube._core"
 local errors = require "kube._error"
 local finalizer = require "kube._finalizer"
+local leader = require "kube._leader"
 local options = require "kube._options"
 local task = require "kube._task"
 local time = require "kube._time"
@@ -193,6 +194,12 @@ local function place_in(report)
   end
 end
 
+-- Whether it failed because this process does not lead: another script may have added an election, or the lease is
+-- late. That says nothing of the key.
+local function is_fenced(err)
+  return not leader.is_leading() or type(err) == "table" and err.code == "not_leading"
+end
+
 -- The end of a run: what it counts as, and when the key comes back.
 ---@return string result
 ---@return table? again options of queue:add
@@ -222,7 +229,7 @@ local function outcome(controller, run, info, ok, result, report)
   if type(err) == "table" and err.terminal then return "terminal", nil, false end
   -- Ours, not that of a request or of a kube.timeout in between.
   local timed_out = type(err) == "table" and err.code == "timeout" and run.duration >= controller.timeout
-  if controller.retry.attempts and run.attempt >= controller.retry.attempts then
+  if controller.retry.attempts and run.attempt >= controller.retry.attempts and not is_fenced(err) then
     run.error = ("gave up after %d attempts: %s"):format(run.attempt, run.error)
     return "gave_up", nil, true
   end
