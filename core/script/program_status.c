@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "script/heap.h"
+#include "script/host.h"
 #include "script/operate.h"
 #include "script/program_internal.h"
 #include "script/sched.h"
@@ -318,7 +319,7 @@ enum mw_program_outcome mw_program_outcome(const struct mw_program *p, const cha
   if (strcmp(mw_program_revision_of(p->active), revision) == 0) return MW_PROGRAM_ACTIVE;
   if (is_revision(p->held, revision)) return MW_PROGRAM_HELD;
   if (mw_program_failure(p, revision) != NULL) return MW_PROGRAM_FAILED;
-  return p->active != NULL ? MW_PROGRAM_REPLACED : MW_PROGRAM_ENDED;
+  return mw_host_is_running(p->host) ? MW_PROGRAM_REPLACED : MW_PROGRAM_ENDED;
 }
 
 const char *mw_program_failure(const struct mw_program *p, const char *revision) {

@@ -136,6 +136,28 @@ describe("another revision, asked for by hand,", function()
     assert.matches("another revision came after", waiting.stderr, 1, true)
   end)
 
+  it("can be replaced also where none is active, and the process goes on", function()
+    local two = control_rig.new()
+    local waits = [[
+      local kube = require "kube"
+      kube.informer("example.com/v1/%s"):add_event_handler { on_add = print }
+    ]]
+    local b = two:write("b.lua", 'local kube = require "kube"\nkube.sleep(0)\nerror("b is ill")\n')
+    local process = two:run({ ["a.lua"] = version(1) }, { two.scripts .. "/a.lua", b, "--no-reload" })
+    process.fails = true
+    two:status_when(function(s) return s.scripts[2] and s.scripts[2].state == "failed" end)
+    two:write("b.lua", waits:format "nothings")
+    local first = run.start_command({ "reload", "--script", "b" }, { env = two.env })
+    local pending = two:status_when(function(s) return s.scripts[2].state == "warming" end).scripts[2].pending.revision
+    two:write("b.lua", waits:format "others")
+    local second = run.start_command({ "reload", "--script", "b" }, { env = two.env })
+    assert.equal(1, first:wait_exit(30))
+    assert.equal(("%s: another revision came after %s; none is active yet\n"):format(b, pending), first.stderr)
+    process:kill("sigterm")
+    assert.equal(1, second:wait_exit(30))
+    assert.matches("the process ends", second.stderr, 1, true)
+  end)
+
   it("that fails soon after is taken back, and status says why, until it is asked for again", function()
     local first = active().revision
     rig:write("main.lua", [[
