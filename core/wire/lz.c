@@ -34,12 +34,17 @@ void mw_lz_index(struct mw_lz_index *x, struct mw_slice dict) {
   }
 }
 
+// How many bits are 0 before the first that is not, in the order in which memory has its bytes.
+static inline int first_bits(uint64_t v) {
+  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(v) : __builtin_clzll(v);
+}
+
 // How many bytes from a and b on are the same; neither goes beyond n.
 static inline size_t common(const char *a, const char *b, size_t n) {
   size_t i = 0;
   for (; i + 8 <= n; i += 8) {
     uint64_t d = read8(a + i) ^ read8(b + i);
-    if (d != 0) return i + (size_t)(__builtin_ctzll(d) >> 3);
+    if (d != 0) return i + (size_t)(first_bits(d) >> 3);
   }
   while (i < n && a[i] == b[i]) i++;
   return i;
