@@ -49,17 +49,19 @@ static void listener_close(struct mw_owned *o) {
   mw_free(n);
 }
 
-// Takes the function on top, unless it fails.
+// Takes the function on top; first of all, because that may raise.
 static int declare(lua_State *L, const char *place, struct mw_endpoint *endpoint,
                    const struct mw_lease_config *config, struct mw_err *err) {
+  int notify = mw_luaref_take(L);
   struct listener *n = mw_xcalloc(1, sizeof *n);
   n->gen = mw_generation_of(L);
+  n->notify = notify;
   int rc = mw_leader_declare(leader_of(L), n->gen, place, endpoint, config, on_news, n, err);
   if (rc < 0) {
+    mw_luaref_drop(L, &n->notify);
     mw_free(n);
     return rc;
   }
-  n->notify = mw_luaref_take(L);
   n->owned.close = listener_close;
   n->owned.passive = true;
   mw_generation_own(n->gen, &n->owned);
