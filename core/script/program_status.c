@@ -117,8 +117,10 @@ static void tell_pending(const struct mw_program *p, struct mw_json_out *o) {
   } else if (p->staging != NULL) {
     char missing[MW_ERR_MESSAGE_MAX];
     mw_keep_missing(p->keep, missing, sizeof missing);
-    snprintf(why, sizeof why, "it waits for the cache of %s", missing);
-    mw_json_put_str(o, "missing", missing);
+    bool cache = missing[0] != '\0';
+    snprintf(why, sizeof why, "%s%s",
+             cache ? "it waits for the cache of " : "its indexes are not built yet", missing);
+    if (cache) mw_json_put_str(o, "missing", missing);
   } else if (p->held != NULL) {
     snprintf(why, sizeof why, "reloads are held; release them with: moonwatch hold off");
   }

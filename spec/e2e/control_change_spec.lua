@@ -136,6 +136,39 @@ describe("another revision, asked for by hand,", function()
     assert.matches("another revision came after", waiting.stderr, 1, true)
   end)
 
+  it("waits for its indexes, and status says so", function()
+    local cached = [[
+      local kube = require "kube"
+      local informer = kube.informer("v1/configmaps")
+      informer:add_event_handler { on_add = function() end }
+    ]]
+    rig:write("main.lua", cached .. [[
+      kube.background("fill", function()
+        for i = 1, 320 do
+          kube.client:create { apiVersion = "v1", kind = "ConfigMap",
+            metadata = { name = "n" .. i, namespace = "default" } }
+        end
+      end)
+    ]])
+    rig:json("reload")
+    rig:status_when(function(s) return s.informers[1] and s.informers[1].objects >= 320 end)
+    -- The first 256 are indexed while it loads.
+    rig:write("main.lua", cached .. [[
+      local seen = 0
+      informer:add_indexers { slow = function()
+        seen = seen + 1
+        local began = os.clock()
+        while seen > 260 and os.clock() - began < 0.05 do end
+        return {}
+      end }
+    ]])
+    local waiting = run.start_command({ "reload" }, { env = rig.env })
+    local script = rig:status_when(function(s) return s.scripts[1].state == "warming" end).scripts[1]
+    assert.equal("its indexes are not built yet", script.pending.why)
+    assert.is_nil(script.pending.missing)
+    assert.equal(0, waiting:wait_exit(30))
+  end)
+
   it("can be replaced also where none is active, and the process goes on", function()
     local two = control_rig.new()
     local waits = [[
