@@ -247,9 +247,18 @@ local function tell(controller, key, run, report)
     error = run.attempt == 1 and report or run.error })
 end
 
+-- An election that another script has added, or a lease that is late, may come while a worker waits for a key: that
+-- goes back as it was, to be run when this process leads.
+local function give_back(queue, key, info)
+  for _, reason in ipairs(info.reasons) do queue:add(key, { priority = info.priority, reason = reason }) end
+  queue:add(key, { priority = info.priority })
+  queue:done(key)
+end
+
 --- Reconciles a key that the queue handed out, and settles what becomes of it. Awaits.
 function M.run(controller, key, info)
   local queue = controller.queue
+  if not leader.is_leading() then return give_back(queue, key, info) end
   local run = { time = time.now(), reasons = info.reasons, attempt = info.requeues + 1,
     waited = info.waited, reads = 0, writes = codec.array {}, written = 0 }
   local ctx = new_context(controller, key, info, run)
