@@ -78,7 +78,9 @@ static void tell_failure(struct mw_program *p, const char *revision, const char 
            MW_STR("failed", failed), MW_STR("active", mw_program_revision_of(p->active)),
            MW_STR("error", report));
   } else {
-    mw_log(MW_LOG_ERROR, "the script does not load; it starts as soon as its files are mended",
+    mw_log(MW_LOG_ERROR,
+           p->config.watched ? "the script does not load; it starts as soon as its files are mended"
+                             : "the script does not load; mend its files and run moonwatch reload",
            MW_STR("script", p->config.path), MW_STR("failed", failed), MW_STR("error", report));
   }
   mw_program_note_failure(p, revision, report);
