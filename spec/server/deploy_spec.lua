@@ -63,7 +63,9 @@ data:
     assert.matches("^%x+$", annotation "active-revision")
 
     apply(script "two")
+    local applied = uv.hrtime()
     proc:wait_line("^two s1$", 30)
+    print(("  a new script reconciles %.0f ms after kubectl apply has returned"):format((uv.hrtime() - applied) / 1e6))
 
     apply(script("three", "kube.contrller {}"))
     proc:wait_stderr("reload failed[^\n]*did you mean 'controller'", 30)
