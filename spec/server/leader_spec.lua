@@ -1,7 +1,7 @@
 -- Leader election among real processes: they are killed, frozen and cut off, and never two of them write.
-local cjson = require "cjson"
 local cleanup = require "spec.support.cleanup"
 local cluster = require "spec.support.cluster"
+local replicas = require "spec.support.replicas"
 local uv = require "luv"
 
 local LEASE, DEADLINE, RETRY = 3, 2, 0.4
@@ -62,25 +62,9 @@ describe("of several replicas", function()
     return a, b
   end
 
-  local function lease()
-    return cjson.decode(cluster.kubectl(("-n %s get lease web -o json"):format(ns))).spec
-  end
-
-  -- The versions in which a process wrote, growing.
-  local function writes(id)
-    local list = cjson.decode(cluster.kubectl(("-n %s get configmaps -l writer=%s -o json"):format(ns, id)))
-    local versions = {}
-    for i, item in ipairs(list.items) do versions[i] = tonumber(item.metadata.resourceVersion) end
-    table.sort(versions)
-    return versions
-  end
-
-  -- Nothing of `old` is newer than the first of `new`.
-  local function assert_apart(old, new)
-    local olds, news = writes(old), writes(new)
-    assert.is_true(#olds >= 20 and #news >= 20)
-    assert.is_true(olds[#olds] < news[1], ("%s wrote at %d, %s since %d"):format(old, olds[#olds], new, news[1]))
-  end
+  local function lease() return replicas.lease(ns) end
+  local function writes(id) return replicas.writes(ns, "writer=" .. id) end
+  local function assert_apart(old, new) replicas.assert_apart(ns, "writer=" .. old, "writer=" .. new, 20) end
 
   it("another leads when the leader is killed, not before its lease is over and not long after", function()
     local a, b = pair()

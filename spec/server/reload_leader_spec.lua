@@ -2,6 +2,7 @@
 local cjson = require "cjson"
 local cleanup = require "spec.support.cleanup"
 local cluster = require "spec.support.cluster"
+local replicas = require "spec.support.replicas"
 local run = require "spec.support.run"
 local uv = require "luv"
 
@@ -70,25 +71,9 @@ describe("replicas that are reloaded while their leader changes", function()
     return a, b, save_a, save_b
   end
 
-  local function lease()
-    return cjson.decode(cluster.kubectl(("-n %s get lease web -o json"):format(ns))).spec
-  end
-
-  -- The versions of the server in which the writes were that match, growing.
-  local function writes(selector)
-    local list = cjson.decode(cluster.kubectl(("-n %s get configmaps -l %s -o json"):format(ns, selector)))
-    local versions = {}
-    for i, item in ipairs(list.items) do versions[i] = tonumber(item.metadata.resourceVersion) end
-    table.sort(versions)
-    return versions
-  end
-
-  -- Nothing of the first is newer than anything of the second.
-  local function assert_apart(old, new)
-    local olds, news = writes(old), writes(new)
-    assert.is_true(#olds > 0 and #news > 0, ("%d of %s, %d of %s"):format(#olds, old, #news, new))
-    assert.is_true(olds[#olds] < news[1], ("%s wrote at %d, %s since %d"):format(old, olds[#olds], new, news[1]))
-  end
+  local function lease() return replicas.lease(ns) end
+  local function writes(selector) return replicas.writes(ns, selector) end
+  local function assert_apart(old, new) replicas.assert_apart(ns, old, new, 1) end
 
   local function has_ended(proc)
     assert.are.equal(4, proc:wait_exit(DEADLINE + 20), proc.stderr)
