@@ -82,13 +82,14 @@ describe("of several replicas", function()
 
   it("one that was frozen until another leads writes nothing when it goes on, and ends", function()
     local a, b = pair()
+    -- Between two renewals: of one under way it would only hear that its time is over.
+    local renewed = lease().renewTime
+    while lease().renewTime == renewed do uv.sleep(10) end
     a:kill("sigstop")
     b:wait_line("^writes", LEASE + 2 * LOOK + SLACK + 5)
     a:kill("sigcont")
     assert.are.equal(4, a:wait_exit(10), a.stderr)
-    -- The second when a renewal was under way: its time is over before its answer is read.
-    local why = a.stderr:find("the Lease is held by b", 1, true) or a.stderr:find("for 2 seconds: no answer", 1, true)
-    assert.is_truthy(why, a.stderr)
+    assert.is_truthy(a.stderr:find("the Lease is held by b", 1, true), a.stderr)
     assert_apart("a", "b")
     cluster.stop(b)
   end)
