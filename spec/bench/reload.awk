@@ -3,15 +3,7 @@
 
 { values[$1] = values[$1] " " $2 }
 
-function median(name,    v, n, i, j, t) {
-  n = split(values[name], v, " ")
-  for (i = 2; i <= n; i++) {
-    t = v[i] + 0
-    for (j = i - 1; j > 0 && v[j] + 0 > t; j--) v[j + 1] = v[j]
-    v[j + 1] = t
-  }
-  return n > 0 ? v[int((n + 1) / 2)] + 0 : 0
-}
+function median(name) { return median_of(values[name]) }
 
 # limit "" means no target, else value must not be above it.
 function row(label, value, unit, limit,    verdict) {

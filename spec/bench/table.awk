@@ -4,15 +4,7 @@
 FNR == 1 { n = split(FILENAME, part, "/"); file = part[n] }
 { values[file, $1] = values[file, $1] " " $2 }
 
-function median(file, name,    v, n, i, j, t) {
-  n = split(values[file, name], v, " ")
-  for (i = 2; i <= n; i++) {
-    t = v[i] + 0
-    for (j = i - 1; j > 0 && v[j] + 0 > t; j--) v[j + 1] = v[j]
-    v[j + 1] = t
-  }
-  return n > 0 ? v[int((n + 1) / 2)] + 0 : 0
-}
+function median(file, name) { return median_of(values[file, name]) }
 
 function number(x) {
   if (x == "") return "-"
