@@ -66,7 +66,6 @@ static const char usage_run[] =
     "process\n"
     "                        ends; default: 10, 0: never\n"
     "  --http1               never use HTTP/2\n"
-    "  --jit                 compile Lua; a runaway loop can then not be stopped\n"
     "  --memory-limit SIZE   of the script's Lua state, such as 128Mi; default: 64Mi, 0: no limit\n"
     "\n"
     "Exit status: 0 ended or stopped in order, 1 the script failed or something did not start,\n"
@@ -389,7 +388,6 @@ static const struct known {
     {"--shutdown-timeout", RUN, CALL, 0, set_grace},
     {"--no-reload", RUN, FLAG, FIELD(host.no_reload), NULL},
     {"--http1", RUN, FLAG, FIELD(host.http1_only), NULL},
-    {"--jit", RUN, FLAG, FIELD(host.jit), NULL},
     {"--stuck-timeout", RUN, CALL, 0, set_stuck},
     {"--memory-limit", RUN | TEST | LOOK, CALL, 0, set_memory_limit},
     {"--apply", RUN | SANDBOX, CALL, 0, add_apply},

@@ -31,7 +31,7 @@ enum mw_command {
 struct mw_options {
   enum mw_command command;  // NONE: all is said, end with `code`
   int code;
-  struct mw_host_config host;  // scripts, kubeconfig, namespace, jit, http1
+  struct mw_host_config host;  // scripts, kubeconfig, namespace, http1
   enum mw_log_level level;
   enum mw_log_format format;
   bool sandbox;  // run --sandbox

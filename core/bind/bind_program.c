@@ -4,6 +4,7 @@
 //   program.revision()               12 hex digits; nil for a part of Moonwatch
 //   program.get(name), program.set(name, text, seconds), program.names()   its memory: store.h
 //   program.ran(failed)              a reconcile has ended
+//   program.jit(on)                  whether it is to be compiled; in the load phase
 //   program.hand_over(unload, load)  unload() -> text or nil; load(text or nil, revision before)
 #include <lauxlib.h>
 #include <lua.h>
@@ -59,6 +60,11 @@ static int program_ran(lua_State *L) {
   return 0;
 }
 
+static int program_jit(lua_State *L) {
+  mw_generation_set_jit(mw_generation_of(L), lua_toboolean(L, 1));
+  return 0;
+}
+
 static int program_hand_over(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -68,13 +74,10 @@ static int program_hand_over(lua_State *L) {
 }
 
 void mw_bind_program(struct lua_State *L) {
-  static const luaL_Reg functions[] = {{"revision", program_revision},
-                                       {"get", program_get},
-                                       {"set", program_set},
-                                       {"names", program_names},
-                                       {"ran", program_ran},
-                                       {"hand_over", program_hand_over},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"revision", program_revision},   {"get", program_get}, {"set", program_set},
+      {"names", program_names},         {"ran", program_ran}, {"jit", program_jit},
+      {"hand_over", program_hand_over}, {NULL, NULL}};
   lua_newtable(L);
   luaL_register(L, NULL, functions);
 }

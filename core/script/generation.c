@@ -59,6 +59,7 @@ struct mw_generation {
   struct wanted *wanted;
   size_t wanted_count, wanted_cap;
   bool loading;
+  bool jit;                // to be compiled from commit on
   long failed;             // tasks whose failure nobody looked at
   struct mw_task *parked;  // the main task, waiting for commit
   bool running_entry;      // mw_generation_load is on the C stack
@@ -117,7 +118,7 @@ static int open_state(lua_State *L) {
   struct mw_generation *g = lua_touserdata(L, 1);
   lua_settop(L, 0);
   mw_env_open(L);
-  if (!g->config.jit) luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+  luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
   g->config.open(L);
   lua_settop(L, 0);
   if (g->config.module == NULL) mw_env_restrict(L, g->config.bundle);
@@ -149,7 +150,6 @@ struct mw_generation *mw_generation_new(struct mw_host *host,
   if (config->module == NULL) {
     g->watchdog = mw_watchdog_new(
         g->L, &(struct mw_watchdog_config){.exit_after = mw_host_config(host)->stuck_after,
-                                           .warn_only = config->jit,
                                            .metered = config->metered});
     mw_watchdog_set_loading(g->watchdog, true);
   }
@@ -264,10 +264,19 @@ static bool run_deferred(struct mw_generation *g) {
   return true;
 }
 
+void mw_generation_set_jit(struct mw_generation *g, bool on) {
+  assert(g->loading);
+  g->jit = on;
+}
+
 void mw_generation_commit(struct mw_generation *g) {
   assert(g->loading);
   g->loading = false;
   mw_watchdog_set_loading(g->watchdog, false);
+  if (g->jit) {
+    mw_watchdog_stand_back(g->watchdog);
+    luaJIT_setmode(g->L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_ON);
+  }
   mw_leader_enter(mw_host_leader(g->host), g);
   if (!run_deferred(g)) return;
   struct mw_task *t = g->parked;

@@ -29,7 +29,6 @@ struct mw_generation_config {
   // and before no fence. Then there is no bundle.
   const char *module;
   mw_state_open_cb open;   // the bindings; they are above this directory
-  bool jit;                // off by default: compiled code cannot be interrupted
   bool metered;            // its time slices have metrics
   size_t memory_limit;     // bytes of its state, 0: no limit; a module has none
   bool replaces;           // it is to take the place of one that runs
@@ -54,6 +53,8 @@ int mw_generation_load(struct mw_generation *g, struct mw_err *err);
 void mw_generation_complain(struct mw_generation *g, const char *text);
 // All that was complained of, one paragraph for each reason; "" when nothing was.
 const char *mw_generation_report(const struct mw_generation *g);
+// Whether its code is compiled from commit on, and not interrupted any more. Until commit.
+void mw_generation_set_jit(struct mw_generation *g, bool on);
 void mw_generation_commit(struct mw_generation *g);
 bool mw_generation_is_loading(const struct mw_generation *g);
 // Runs cb(ctx) now, or at commit while loading. After a load that failed it is called when the

@@ -177,13 +177,12 @@ struct lua_State *mw_heap_open(size_t limit) {
   struct mw_heap *h = mw_xcalloc(1, sizeof *h);
   h->L = L;
   h->limit = limit;
-  h->hard = limit;
-  h->last = limit + part(h, 2);
   h->trigger = limit > 0 ? limit : SIZE_MAX;
   h->rest_at = limit > 0 ? limit - part(h, 10) : SIZE_MAX;
   h->used = (size_t)lua_gc(L, LUA_GCCOUNT, 0) * 1024 + (size_t)lua_gc(L, LUA_GCCOUNTB, 0);
   h->inner = lua_getallocf(L, &h->inner_ctx);
   lua_setallocf(L, allocate, h);
+  mw_heap_on_full(h, NULL, NULL);
   if (limit > 0) set_up_collector(L);
   return L;
 }
@@ -205,8 +204,9 @@ void mw_heap_on_full(struct mw_heap *h, void (*interrupt)(void *ctx), void *ctx)
   if (h->limit == 0) return;
   h->interrupt = interrupt;
   h->interrupt_ctx = ctx;
-  h->hard = h->limit + part(h, 4);
-  h->last = SIZE_MAX;
+  h->hard = interrupt != NULL ? h->limit + part(h, 4) : h->limit;
+  h->last = interrupt != NULL ? SIZE_MAX : h->limit + part(h, 2);
+  set_trigger(h);
 }
 
 static void collect(struct mw_heap *h, lua_State *L) {

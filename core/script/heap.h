@@ -26,7 +26,7 @@ void mw_heap_close(struct lua_State *L);
 struct mw_heap *mw_heap_of(struct lua_State *L);  // NULL: not from mw_heap_open
 
 // How to ask for an interrupt: interrupt(ctx) is called, perhaps deep within Lua, and must lead to
-// mw_heap_check at the next instruction.
+// mw_heap_check at the next instruction. NULL: there is no way, as for compiled code.
 void mw_heap_on_full(struct mw_heap *h, void (*interrupt)(void *ctx), void *ctx);
 // Raises when the limit is reached.
 void mw_heap_check(struct mw_heap *h, struct lua_State *L);

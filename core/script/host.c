@@ -258,7 +258,6 @@ static int load_one(struct mw_host *h, const char *path) {
       .module = h->config->module,
       .agent = h->config->agent,
       .open = h->config->open,
-      .jit = h->config->jit,
       .memory_limit = h->config->memory_limit,
       .metered = h->observe != NULL,
       .watched = !h->config->no_reload,

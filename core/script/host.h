@@ -29,9 +29,8 @@ struct mw_host_config {
   mw_state_open_cb open;         // what scripts get, see generation.h
   mw_state_open_cb open_deploy;  // and what reads scripts from ConfigMaps gets
   struct mw_kubeconfig_source kubeconfig;
-  bool offline;    // no cluster is asked for: clients can be made, and nothing is sent
-  const char *ns;  // -n: the namespace a factory uses when the script names none
-  bool jit;
+  bool offline;         // no cluster is asked for: clients can be made, and nothing is sent
+  const char *ns;       // -n: the namespace a factory uses when the script names none
   size_t memory_limit;  // of a generation; 0: none
   bool no_reload;       // files that change are left alone
   bool attended;        // somebody is there to mend what does not load: see mw_program_wait

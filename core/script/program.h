@@ -50,7 +50,6 @@ struct mw_program_config {
   const char *module;  // or a part of Moonwatch (generation.h), which has no revisions
   mw_state_open_cb open;
   const char *agent;
-  bool jit;
   bool metered;
   size_t memory_limit;  // of a generation; 0: none
   bool watched;         // revisions are noticed by themselves

@@ -50,7 +50,6 @@ struct mw_watchdog {
   struct mw_heap *heap;
   uint64_t warn_ns, kill_ns;
   uint64_t exit_ns;  // 0: never
-  bool warn_only;
   pthread_t thread, script;
   clockid_t cpu;  // of the script's thread
   pthread_mutex_t lock;
@@ -68,6 +67,7 @@ struct mw_watchdog {
   bool full;   // mw_heap_check is wanted
   enum stage stage;
   bool loading;
+  bool stands_back;  // hooks would not be seen
   uint64_t began;
   const char *what;
   // Watchdog thread only. The CPU time of the slice that runs is not known, for asking costs as
@@ -147,7 +147,7 @@ static void on_hook(lua_State *L, lua_Debug *ar) {
 }
 
 static void set_hook(struct mw_watchdog *w) {
-  if (w->warn_only) return;
+  if (w->stands_back) return;
   w->hooked = true;
   lua_sethook(w->L, on_hook, LUA_MASKCOUNT | LUA_MASKLINE, 1);
 }
@@ -290,7 +290,6 @@ struct mw_watchdog *mw_watchdog_new(struct lua_State *L, const struct mw_watchdo
   w->kill_ns = nanoseconds(config->kill_after, 1);
   w->exit_ns = config->exit_after < 0 ? 0 : nanoseconds(config->exit_after, 10);
   w->script = pthread_self();
-  w->warn_only = config->warn_only;
   if (config->metered) meter(w);
   int rc = pthread_getcpuclockid(w->script, &w->cpu);
   if (rc == 0) w->cpu_seen = cpu_time(w);
@@ -311,7 +310,7 @@ struct mw_watchdog *mw_watchdog_new(struct lua_State *L, const struct mw_watchdo
   }
   register_as(L, w);
   w->heap = mw_heap_of(L);
-  if (w->heap != NULL && !w->warn_only) mw_heap_on_full(w->heap, on_full, w);
+  if (w->heap != NULL) mw_heap_on_full(w->heap, on_full, w);
   return w;
 }
 
@@ -381,4 +380,13 @@ void mw_watchdog_set_loading(struct mw_watchdog *w, bool loading) {
   pthread_mutex_lock(&w->lock);
   w->loading = loading;
   pthread_mutex_unlock(&w->lock);
+}
+
+void mw_watchdog_stand_back(struct mw_watchdog *w) {
+  if (w == NULL) return;
+  pthread_mutex_lock(&w->lock);
+  w->stands_back = true;
+  unhook(w);
+  pthread_mutex_unlock(&w->lock);
+  if (w->heap != NULL) mw_heap_on_full(w->heap, NULL, NULL);
 }

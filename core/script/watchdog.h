@@ -25,7 +25,6 @@ struct mw_watchdog_config {
   double warn_after;  // seconds, 0: 0.05
   double kill_after;  // seconds, 0: 1
   double exit_after;  // seconds, 0: 10, below 0: never
-  bool warn_only;     // never touch the running state: compiled code does not see hooks
   bool metered;       // moonwatch_lua_slice_seconds, moonwatch_lua_watchdog_total
 };
 
@@ -41,4 +40,7 @@ bool mw_watchdog_has_fired(const struct mw_watchdog *w);
 const char *mw_watchdog_last(const struct mw_watchdog *w);
 // Whether the script declares things, for which it has less time, or runs. NULL is fine.
 void mw_watchdog_set_loading(struct mw_watchdog *w, bool loading);
+// The state's code is compiled from now on, and sees no hooks: it is warned of, without a stack,
+// and ended with the process, but not stopped. NULL is fine.
+void mw_watchdog_stand_back(struct mw_watchdog *w);
 struct mw_watchdog *mw_watchdog_of(struct lua_State *L);

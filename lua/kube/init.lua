@@ -190,6 +190,7 @@ for module, names in pairs {
   _encoding = "sha256",
   _events = "recorder",
   _handover = "on_load on_unload",
+  _jit = "jit",
   _leader = "leader_election",
   _owner = "set_owner remove_owner is_owned_by controller_of",
   _rate = "rate_limit",
@@ -204,7 +205,9 @@ for module, names in pairs {
 end
 
 -- All that is wrong with what a script declares is told at once.
-for _, name in ipairs { "controller", "every", "leader_election" } do kube[name] = declared.patient(kube[name]) end
+for _, name in ipairs { "controller", "every", "jit", "leader_election" } do
+  kube[name] = declared.patient(kube[name])
+end
 
 -- Libraries: kube.time.now and so on. Of _encoding they are parts.
 for name, names in pairs {

@@ -64,6 +64,7 @@ describe("the memory limit", function()
 
   it("holds for compiled code", function()
     local err = survives([[
+      kube.jit "on"
       kube.background("hoarder", function()
         kube.sleep(0)
         local held
@@ -74,7 +75,7 @@ describe("the memory limit", function()
         local text = "x"
         while true do text = text .. text end
       end)
-    ]], { "--memory-limit", "16Mi", "--jit" }, 1)
+    ]], { "--memory-limit", "16Mi" }, 1)
     has(err, "memory limit of 16 MiB reached: 2")
     has(err, "in task hoarder")
     has(err, "in task doubler")
@@ -84,6 +85,7 @@ describe("the memory limit", function()
   it("may be reached anywhere", function()
     local source = [[
       local kube = require "kube"
+      kube.jit(os.getenv "JIT")
       local informer, held = kube.informer("v1/configmaps"), {}
       informer:add_indexers { by_size = function(map) return { tostring(#map.metadata.name) } end }
       informer:add_event_handler { on_add = function(map) return kube.copy(map) end, on_update = kube.diff }
@@ -106,8 +108,9 @@ describe("the memory limit", function()
       error("this is the end")
     ]]
     for _, size in ipairs { "1Mi", "1500Ki", "1700Ki", "2Mi", "2500Ki", "3Mi", "5Mi", "9Mi" } do
-      for _, mode in ipairs { "--http1", "--jit" } do
-        local result = run.run_script(source, { args = { "--sandbox", "--memory-limit", size, mode }, timeout = 60 })
+      for _, mode in ipairs { "off", "on" } do
+        local result = run.run_script(source, { args = { "--sandbox", "--memory-limit", size }, env = { JIT = mode },
+          timeout = 60 })
         assert.are.equal(1, result.code, size .. mode .. result.stderr)
         assert.is_truthy((result.stdout .. result.stderr):find("memory", 1, true))
       end
@@ -172,9 +175,10 @@ describe("a script that nothing can stop", function()
 
   it("may also be compiled", function()
     local result = run.run_script([[
+      kube.jit "on"
       kube.sleep(0)
       while true do end
-    ]], { args = { "--jit", "--stuck-timeout", "0.3" }, timeout = 60 })
+    ]], { args = { "--stuck-timeout", "0.3" }, timeout = 60 })
     assert.are.equal(6, result.code, result.stderr)
     has(result.stderr, "in task main\n")
   end)
@@ -201,12 +205,13 @@ describe("a script that nothing can stop", function()
 
   it("is left alone with 0", function()
     local proc = run.start_script([[
+      kube.jit "on"
       kube.sleep(0)
       local spent = os.clock()
       print("begins")
       while os.clock() - spent < 2 do end
       print("ends")
-    ]], { args = { "--jit", "--stuck-timeout", "0" } })
+    ]], { args = { "--stuck-timeout", "0" } })
     assert.are.equal(0, proc:wait_exit(60), proc.stderr)
     has(proc.stdout, "ends")
   end)

@@ -176,11 +176,12 @@ describe("a script with a leader election", function()
   it("that does not give way ends nevertheless", function()
     local proc = start([[
       local leader = election { renew_deadline = 0.5, retry_period = 0.1 }
+      kube.jit "on"
       leader:wait()
       print("leading")
       kube.sleep(0)
       while true do end
-    ]], { args = { "--jit" } })
+    ]])
     proc:wait_line("^leading")
     fault { group = "coordination.k8s.io", resource = "leases", status = 500, count = 0 }
     assert.are.equal(4, proc:wait_exit(8))

@@ -439,10 +439,11 @@ describe("the end of a script", function()
   if not run.binary:find("tsan", 1, true) then
     it("comes at once with a second signal, even when Lua does not give way", function()
       local proc = run.start_script([[
+        kube.jit "on"
         kube.sleep(0)
         print("ready")
         while true do end
-      ]], { args = { "--jit" } })
+      ]])
       proc:wait_line("^ready", 5)
       local sent = 0
       repeat
