@@ -228,7 +228,7 @@ static int object_of_table(struct hook *k, struct mw_object *in, struct mw_objec
   rc = mw_item_scan(k->scanner, &c, mw_projection_all(), NULL, &item, err);
   if (rc < 0) return rc;
   item.partial = true;  // as far as anybody can tell
-  *out = mw_object_new(&item, k->packer, err);
+  *out = mw_object_new(&item, k->packer, false, err);
   if (*out == NULL) return MW_ESCRIPT;
   if (mw_slice_eq(mw_object_key(*out), mw_object_key(in))) return 0;
   mw_object_unref(*out);

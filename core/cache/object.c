@@ -157,14 +157,15 @@ static struct mw_object *assemble(const struct mw_item *item, struct mw_slice pa
   return o;
 }
 
-struct mw_object *mw_object_new(const struct mw_item *item, struct mw_packer *packer,
+struct mw_object *mw_object_new(const struct mw_item *item, struct mw_packer *packer, bool is_new,
                                 struct mw_err *err) {
   if (check_item(item, err) < 0) return NULL;
   char small[STACK_SCRATCH];
   size_t bound = mw_pack_bound(item->json.n);
   char *scratch = bound <= sizeof small ? small : mw_xmalloc(bound);
   struct mw_dict *dict = NULL;
-  size_t packed = mw_pack(packer, item->json, scratch, &dict);
+  struct mw_pack_hint hint = {item->name, is_new};
+  size_t packed = mw_pack(packer, &hint, item->json, scratch, &dict);
   struct mw_object *o = assemble(item, mw_slice(scratch, packed), dict);
   if (scratch != small) mw_free(scratch);
   return o;

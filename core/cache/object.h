@@ -24,8 +24,9 @@ enum { MW_OBJECT_KEY_MAX = 1024, MW_OBJECT_UID_MAX = 128, MW_OBJECT_RV_MAX = 128
 struct mw_object;
 
 // Packs an item. NULL when it cannot be stored: refused, no metadata, no name, or key, uid or rv
-// longer than the maxima above (err says which).
-struct mw_object *mw_object_new(const struct mw_item *item, struct mw_packer *packer,
+// longer than the maxima above (err says which). is_new: no version of it is stored yet, as far as
+// the caller knows (pack.h).
+struct mw_object *mw_object_new(const struct mw_item *item, struct mw_packer *packer, bool is_new,
                                 struct mw_err *err);
 struct mw_object *mw_object_ref(struct mw_object *o);  // NULL in, NULL out
 void mw_object_unref(struct mw_object *o);             // NULL is fine

@@ -126,7 +126,7 @@ static void remove_known(struct mw_reflector *r, const struct mw_item *item) {
 
 static void pass_on(struct mw_reflector *r, const struct mw_event *event) {
   struct mw_err err = {0};
-  struct mw_object *o = mw_object_new(&event->item, r->packer, &err);
+  struct mw_object *o = mw_object_new(&event->item, r->packer, event->type == MW_EVENT_ADDED, &err);
   if (o == NULL) {
     mw_reflect_drop(r, MW_PLACE_WATCH, &event->item, &err);
     if (event->type == MW_EVENT_DELETED && !r->stopping) remove_known(r, &event->item);

@@ -93,7 +93,7 @@ struct mw_object *mw_reflect_snapshot_object(struct mw_reflector *r, const struc
     return mw_object_ref(known);
   }
   struct mw_err err = {0};
-  struct mw_object *o = mw_object_new(item, r->packer, &err);
+  struct mw_object *o = mw_object_new(item, r->packer, known == NULL, &err);
   if (o != NULL) return o;
   mw_reflect_drop(r, place, item, &err);
   return known != NULL && same_uid(known, item) ? mw_object_ref(known) : NULL;

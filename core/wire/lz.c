@@ -13,6 +13,11 @@ enum {
   WIDE = 16,       // a short text is copied as so many bytes at once
   MORE = 15,       // a length from here on takes further bytes
   FORMAT_MIN = 4,  // the format counts lengths of matches from here
+  NEAR_MIN = 6,    // beside a near text a match needs no search, and a shorter one is worth it
+  LOST_MAX = 3,    // quotes in step without a match, until one is searched for
+  SEARCHES = 16,   // for one object
+  NEEDLE = 20,     // bytes of what is searched for
+  WINDOW = 2048,   // and in so many
 };
 
 static inline uint64_t read8(const char *p) {
@@ -144,6 +149,82 @@ size_t mw_lz_pack(const struct mw_lz_index *x, struct mw_lz_scratch *s, struct m
     p = text;
   }
   char *token;
+  out = put_text(out, &token, text, (size_t)(end - text), false);
+  return (size_t)(out - start);
+}
+
+// Two texts, read side by side.
+struct pair {
+  const char *p, *end;   // of what is packed, as far as matches go
+  const char *q, *stop;  // of the one beside it
+  int searches;          // left
+};
+
+static size_t same(const struct pair *t) {
+  size_t left = (size_t)(t->end - t->p), reach = (size_t)(t->stop - t->q);
+  return common(t->p, t->q, left < reach ? left : reach);
+}
+
+static const char *quote(const char *p, const char *end) {
+  return p < end ? memchr(p, '"', (size_t)(end - p)) : NULL;
+}
+
+// One of them has more members: looks for our next ones, with what follows, in the other.
+static size_t search(struct pair *t) {
+  size_t reach = (size_t)(t->stop - t->q);
+  size_t window = reach < WINDOW ? reach : WINDOW;
+  for (const char *p = t->p + 1; t->searches > 0; p++) {
+    p = quote(p, t->end);
+    if (p == NULL || t->end - p < NEEDLE) return 0;
+    if (p[-1] != ',' && p[-1] != '{') continue;
+    t->searches--;
+    const char *found = memmem(t->q, window, p, NEEDLE);
+    if (found == NULL) continue;
+    t->p = p;
+    t->q = found;
+    return same(t);
+  }
+  return 0;
+}
+
+// From where the texts differ to where they go on alike; for how many bytes. 0: nowhere.
+static size_t catch_up(struct pair *t) {
+  struct pair s = *t;
+  for (int lost = 0; lost < LOST_MAX; lost++) {
+    s.p = quote(s.p, s.end);
+    s.q = quote(s.q, s.stop);
+    if (s.p == NULL || s.q == NULL) return 0;
+    size_t n = same(&s);
+    if (n >= NEAR_MIN) {
+      *t = s;
+      return n;
+    }
+    s.p += n;
+    s.q += n;
+  }
+  return search(t);
+}
+
+size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, char *out) {
+  if (near.n + raw.n > MW_LZ_REACH) return 0;
+  char *const start = out;
+  char *token;
+  const char *text = raw.p, *end = raw.p + raw.n;
+  struct pair t = {raw.p, end - TAIL_TEXT, near.p, near.p + near.n, SEARCHES};
+  size_t n = raw.n >= TAIL + MATCH_MIN ? same(&t) : 0;
+  // As for put_both: there is room to copy wide.
+  while (n > 0 && (size_t)(end - t.p) >= TAIL + MATCH_MIN) {
+    if (n >= NEAR_MIN) {
+      size_t free = (size_t)(t.p - text), room = (size_t)(t.q - near.p);
+      size_t before = common_before(t.p, t.q, free < room ? free : room);
+      out = put_text(out, &token, text, free - before, true);
+      out = put_match(out, token, (size_t)(t.stop - t.q) + (size_t)(t.p - raw.p), n + before);
+      text = t.p + n;
+    }
+    t.p += n;
+    t.q += n;
+    n = catch_up(&t);
+  }
   out = put_text(out, &token, text, (size_t)(end - text), false);
   return (size_t)(out - start);
 }

@@ -32,3 +32,8 @@ void mw_lz_index(struct mw_lz_index *x, struct mw_slice dict);
 // be without a dictionary (n is 0).
 size_t mw_lz_pack(const struct mw_lz_index *x, struct mw_lz_scratch *s, struct mw_slice raw,
                   char *out);
+// The same beside a text that is nearly the same, as two pods of one Deployment are: both are read
+// from the front, and where they differ, on from the next quotes. `near` is the dictionary then.
+// However different they are, what comes out is right, and the caller looks at its size. 0: both
+// together have more than MW_LZ_REACH bytes.
+size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, char *out);

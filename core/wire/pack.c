@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "wire/lz.h"
 
 enum {
@@ -21,6 +22,12 @@ enum {
   RAW_MAX = 64 * 1024 * 1024,  // more is damage
   SLOTS = 4,                   // dictionaries an unpacker keeps at hand
   KEEP_MAX = 1024 * 1024,      // output room that outlives a large object
+  FAMILIES = 4096,             // a power of two
+  MEMBERS = 24,                // of a family that gets a template, and the most that are counted
+  TEMPLATE_MIN = 512,          // smaller objects
+  TEMPLATE_MAX = 24 * 1024,    // and larger ones make none
+  ALIKE_RATIO = 4,             // what packs less well is not like the template
+  UNLIKE = 4,                  // members that one who is not counts for
 };
 
 // One of `every` objects is looked at, until `seen` objects have passed.
@@ -35,7 +42,17 @@ enum { STAGES = sizeof stages / sizeof stages[0] };
 struct mw_dict {
   atomic_size_t refs;
   size_t n;
+  bool is_template;
   char bytes[];
+};
+
+// A place in a table that is found by the name. A family that has it loses it when more others in a
+// row wanted it than it has members.
+struct family {
+  uint32_t hash;             // of what its names begin with; 0: none
+  uint16_t members;          // that are like the others
+  uint16_t others;           // in a row
+  struct mw_dict *template;  // NULL: too few members
 };
 
 struct mw_packer {
@@ -46,6 +63,7 @@ struct mw_packer {
   size_t n;                  // bytes in samples
   struct mw_lz_index index;  // of the dictionary
   struct mw_lz_scratch work;
+  struct family *families;  // FAMILIES; NULL until the first stage is over
 };
 
 struct mw_dict *mw_dict_ref(struct mw_dict *d) {
@@ -59,11 +77,12 @@ void mw_dict_unref(struct mw_dict *d) {
   mw_free(d);
 }
 
-static struct mw_dict *dict_new(const char *p, size_t n) {
-  struct mw_dict *d = mw_xmalloc(sizeof *d + n);
+static struct mw_dict *dict_new(struct mw_slice bytes, bool is_template) {
+  struct mw_dict *d = mw_xmalloc(sizeof *d + bytes.n);
   atomic_init(&d->refs, 1);
-  d->n = n;
-  memcpy(d->bytes, p, n);
+  d->n = bytes.n;
+  d->is_template = is_template;
+  memcpy(d->bytes, bytes.p, bytes.n);
   mw_live_add(MW_LIVE_DICT, 1);
   return d;
 }
@@ -77,6 +96,10 @@ struct mw_packer *mw_packer_new(void) {
 void mw_packer_free(struct mw_packer *p) {
   if (p == NULL) return;
   mw_dict_unref(p->dict);
+  for (size_t i = 0; p->families != NULL && i < FAMILIES; i++) {
+    mw_dict_unref(p->families[i].template);
+  }
+  mw_free(p->families);
   mw_free(p->samples);
   mw_free(p);
 }
@@ -94,11 +117,12 @@ size_t mw_pack_bound(size_t raw_len) {
 static void freeze(struct mw_packer *p) {
   if (p->n > 0) {
     mw_dict_unref(p->dict);
-    p->dict = dict_new(p->samples, p->n);
+    p->dict = dict_new(mw_slice(p->samples, p->n), false);
     mw_lz_index(&p->index, mw_slice(p->dict->bytes, p->dict->n));
   }
   p->n = 0;
   p->seen = 0;
+  if (p->families == NULL) p->families = mw_xcalloc(FAMILIES, sizeof *p->families);
   if (++p->stage < STAGES) return;
   mw_free(p->samples);
   p->samples = NULL;
@@ -131,10 +155,61 @@ static void learn(struct mw_packer *p, struct mw_slice raw, char *out) {
   if (p->seen == stage->seen) freeze(p);
 }
 
-size_t mw_pack(struct mw_packer *p, struct mw_slice raw, char *out, struct mw_dict **dict) {
+static uint32_t family_hash(struct mw_slice name) {
+  size_t n = name.n;
+  while (n > 0 && name.p[n - 1] != '-' && name.p[n - 1] != '.') n--;
+  return mw_hash(mw_slice(name.p, n > 0 ? n : name.n)) | 1;
+}
+
+// NULL: its place is another's.
+static struct family *family_of(struct mw_packer *p, struct mw_slice name) {
+  uint32_t hash = family_hash(name);
+  struct family *f = &p->families[hash >> 1 & (FAMILIES - 1)];
+  if (f->hash != hash) {
+    if (f->hash != 0 && ++f->others <= f->members) return NULL;
+    mw_dict_unref(f->template);
+    *f = (struct family){.hash = hash};
+  }
+  f->others = 0;
+  return f;
+}
+
+static void count_member(struct family *f, bool alike) {
+  if (alike) {
+    f->members += f->members < MEMBERS;
+  } else if (f->members > UNLIKE) {
+    f->members -= UNLIKE;
+  } else {
+    mw_dict_unref(f->template);  // another may do better
+    *f = (struct family){.hash = f->hash};
+  }
+}
+
+// Packs it as a member of its family; 0: it is none, or not like the others.
+static size_t pack_member(struct mw_packer *p, const struct mw_pack_hint *hint, struct mw_slice raw,
+                          char *out, struct mw_dict **dict) {
+  if (p->families == NULL || raw.n < TEMPLATE_MIN || raw.n > TEMPLATE_MAX) return 0;
+  struct family *f = family_of(p, hint->name);
+  if (f == NULL) return 0;
+  if (f->template == NULL && hint->is_new) {
+    count_member(f, true);
+    if (f->members == MEMBERS) f->template = dict_new(raw, true);
+  }
+  if (f->template == NULL) return 0;
+  size_t n = mw_lz_pack_near(mw_slice(f->template->bytes, f->template->n), raw, out);
+  bool alike = n > 0 && n * ALIKE_RATIO <= raw.n;
+  if (alike) *dict = f->template;
+  count_member(f, alike);
+  return alike ? n : 0;
+}
+
+size_t mw_pack(struct mw_packer *p, const struct mw_pack_hint *hint, struct mw_slice raw, char *out,
+               struct mw_dict **dict) {
   *dict = NULL;
   if (raw.n == 0) return 0;
-  size_t n = raw.n;
+  size_t n = pack_member(p, hint, raw, out, dict);
+  if (n > 0) return n;
+  n = raw.n;
   if (raw.n <= RAW_MAX) {
     if (p->stage < STAGES) learn(p, raw, out);
     n = mw_lz_pack(&p->index, &p->work, raw, out);
@@ -209,20 +284,23 @@ struct mw_slice mw_unpack(struct mw_unpacker *u, struct mw_dict *dict, struct mw
                           size_t raw_len, size_t want) {
   const struct mw_slice damaged = {NULL, 0};
   if (raw_len > RAW_MAX || packed.n > raw_len) return damaged;
-  struct slot *s = slot_for(u, dict);
+  // A template is used by few in a row: it is read where it is.
+  bool beside = dict != NULL && dict->is_template;
+  struct slot *s = slot_for(u, beside ? NULL : dict);
   s->stamp = ++u->clock;
   char *out = slot_room(s, raw_len);
   if (packed.n == raw_len) {
     if (raw_len > 0) memcpy(out, packed.p, raw_len);
     return mw_slice(out, raw_len);
   }
+  const char *front = beside ? dict->bytes : s->memory;
   int dict_n = dict != NULL ? (int)dict->n : 0;
   int n;
   if (want < raw_len) {
     n = LZ4_decompress_safe_partial_usingDict(packed.p, out, (int)packed.n, (int)want, (int)raw_len,
-                                              s->memory, dict_n);
+                                              front, dict_n);
     return n >= 0 && (size_t)n >= want ? mw_slice(out, (size_t)n) : damaged;
   }
-  n = LZ4_decompress_safe_usingDict(packed.p, out, (int)packed.n, (int)raw_len, s->memory, dict_n);
+  n = LZ4_decompress_safe_usingDict(packed.p, out, (int)packed.n, (int)raw_len, front, dict_n);
   return n >= 0 && (size_t)n == raw_len ? mw_slice(out, raw_len) : damaged;
 }

@@ -6,8 +6,15 @@
 // objects turn out to be different. What was packed before that stays readable: each packed object
 // carries a reference to the dictionary it was made with, or none. Dictionaries are immutable and
 // refcounted, and shared between threads.
+//
+// Objects whose names differ only behind the last '-' or '.', as those of one Deployment or
+// StatefulSet do, are a family. Once it has enough members, one of them becomes its template, a
+// dictionary of one object, and the others are packed as what they have different: half the size,
+// in a third of the time. A template is not packed itself, so only new objects count as members;
+// else one that is updated often would be a family.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,17 +32,25 @@ void mw_packer_free(struct mw_packer *p);  // NULL is fine
 // The most bytes that raw_len bytes can pack to; the result buffer needs that much room.
 size_t mw_pack_bound(size_t raw_len);
 
+// What is packed: the name of the object, and whether no version of it was packed before.
+struct mw_pack_hint {
+  struct mw_slice name;
+  bool is_new;
+};
+
 // Packs raw into out (mw_pack_bound room) and returns the packed size. *dict is the dictionary
 // needed to unpack (borrowed until the next call; NULL for none). Returns raw.n itself, with the
 // bytes copied and *dict NULL, when packing would not make it smaller: packed size == raw size
 // means stored.
-size_t mw_pack(struct mw_packer *p, struct mw_slice raw, char *out, struct mw_dict **dict);
+size_t mw_pack(struct mw_packer *p, const struct mw_pack_hint *hint, struct mw_slice raw, char *out,
+               struct mw_dict **dict);
 
 // The dictionary in force, borrowed until the next mw_pack(); NULL until frozen.
 struct mw_dict *mw_packer_dict(struct mw_packer *p);
 
-// A place to unpack into, one per thread. Keeps the dictionary in front of the output, where LZ4
-// reads it fastest. What unpack returns is valid until the next call with the same unpacker.
+// A place to unpack into, one per thread. Keeps a dictionary that is not a template in front of the
+// output, where LZ4 reads it fastest. What unpack returns is valid until the next call with the
+// same unpacker.
 struct mw_unpacker;
 
 struct mw_unpacker *mw_unpacker_new(void);

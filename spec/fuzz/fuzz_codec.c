@@ -114,7 +114,7 @@ static void check_object(lua_State *L, struct mw_slice json, int model) {
   struct mw_item item;
   if (!lua_istable(L, model)) return;
   if (mw_item_scan(scanner, &c, mw_projection_all(), NULL, &item, NULL) < 0) return;
-  struct mw_object *o = mw_object_new(&item, packer, NULL);
+  struct mw_object *o = mw_object_new(&item, packer, true, NULL);
   if (o == NULL) return;
   mw_objtable_push(L, o);
   mw_object_unref(o);

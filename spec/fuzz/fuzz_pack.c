@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is packed comes back, before and after the freeze; damaged bytes are refused or at least
-// read within bounds. The first two bytes choose the claimed size of the damaged object.
+// What is packed comes back, before and after the freeze, and beside a text that is like it;
+// damaged bytes are refused or at least read within bounds. The first two bytes choose the claimed
+// size of the damaged object, and where the text is cut that another is packed beside.
 #include "fuzz.h"
 
+#include <lz4.h>
+
 #include "base/alloc.h"
+#include "wire/lz.h"
 #include "wire/pack.h"
 
 enum { OBJECTS = 300 };
@@ -11,13 +15,39 @@ enum { OBJECTS = 300 };
 static void check_round_trip(struct mw_packer *p, struct mw_unpacker *u, struct mw_slice raw) {
   struct mw_dict *dict;
   char *out = mw_xmalloc(mw_pack_bound(raw.n) + 1);
-  size_t n = mw_pack(p, raw, out, &dict);
+  size_t n = mw_pack(p, &(struct mw_pack_hint){MW_SLICE("a-1"), true}, raw, out, &dict);
   require(n <= raw.n);
   struct mw_slice back = mw_unpack(u, dict, mw_slice(out, n), raw.n, raw.n);
   require(back.p != NULL && mw_slice_eq(back, raw));
   back = mw_unpack(u, dict, mw_slice(out, n), raw.n, raw.n / 2);
   require(back.p != NULL && back.n >= raw.n / 2 && memcmp(back.p, raw.p, raw.n / 2) == 0);
   mw_free(out);
+}
+
+static void check_beside(struct mw_slice near, struct mw_slice raw) {
+  size_t room = (size_t)LZ4_compressBound((int)raw.n);
+  char *out = mw_xmalloc(room), *back = mw_xmalloc(raw.n + 1);
+  size_t n = mw_lz_pack_near(near, raw, out);
+  require((n == 0) == (near.n + raw.n > MW_LZ_REACH) && n <= room);
+  if (n > 0) {
+    int got = LZ4_decompress_safe_usingDict(out, back, (int)n, (int)raw.n, near.p, (int)near.n);
+    require(got == (int)raw.n && memcmp(back, raw.p, raw.n) == 0);
+  }
+  mw_free(out);
+  mw_free(back);
+}
+
+// The input beside itself with a hole, and its parts beside each other.
+static void check_near(struct mw_slice raw, size_t at) {
+  size_t cut = raw.n > 0 ? at % raw.n : 0, hole = (raw.n - cut) / 3;
+  char *holed = mw_xmalloc(raw.n + 1);
+  memcpy(holed, raw.p, cut);
+  memcpy(holed + cut, raw.p + cut + hole, raw.n - cut - hole);
+  struct mw_slice other = mw_slice(holed, raw.n - hole);
+  check_beside(other, raw);
+  check_beside(raw, other);
+  check_beside(mw_slice(raw.p, cut), mw_slice(raw.p + cut, raw.n - cut));
+  mw_free(holed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -31,7 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char *out = mw_xmalloc(mw_pack_bound(raw.n) + 1);
   for (size_t i = 0; i < OBJECTS && raw.n > 0; i++) {
     size_t from = i * 7 % raw.n;
-    mw_pack(p, mw_slice(raw.p + from, raw.n - from), out, &dict);
+    mw_pack(p, &(struct mw_pack_hint){MW_SLICE("a-2"), true}, mw_slice(raw.p + from, raw.n - from),
+            out, &dict);
   }
   mw_free(out);
   require(raw.n == 0 || mw_packer_dict(p) != NULL);
@@ -41,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   require(odd.p == NULL || odd.n == claimed);
   odd = mw_unpack(u, mw_packer_dict(p), raw, claimed, claimed / 2);
   require(odd.p == NULL || odd.n >= claimed / 2);
+  check_near(raw, claimed);
   mw_packer_free(p);
   mw_unpacker_free(u);
   return 0;

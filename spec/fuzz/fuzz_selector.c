@@ -36,7 +36,7 @@ static struct mw_object *make_object(void) {
                          .label_count = label_count,
                          .has_metadata = true};
   struct mw_packer *packer = mw_packer_new();
-  struct mw_object *o = mw_object_new(&item, packer, NULL);
+  struct mw_object *o = mw_object_new(&item, packer, true, NULL);
   mw_packer_free(packer);
   return o;
 }

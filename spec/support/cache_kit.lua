@@ -28,7 +28,7 @@ function kit.parse(text)
     ffi.string(err.message))
   -- A packer of its own: one that lives on makes a dictionary, which would look like a leak.
   local packer = C.mw_packer_new()
-  local o = C.mw_object_new(item, packer, err)
+  local o = C.mw_object_new(item, packer, true, err)
   C.mw_packer_free(packer)
   assert(o ~= nil, ffi.string(err.message))
   return ffi.gc(o, C.mw_object_unref)

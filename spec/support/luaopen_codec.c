@@ -48,7 +48,7 @@ static int object_from_json(lua_State *L) {
   if (mw_item_scan(m->scanner, &c, mw_projection_all(), NULL, &item, &err) < 0) {
     return luaL_error(L, "%s", err.message);
   }
-  struct mw_object *o = mw_object_new(&item, m->packer, &err);
+  struct mw_object *o = mw_object_new(&item, m->packer, true, &err);
   if (o == NULL) return luaL_error(L, "%s", err.message);
   mw_objtable_push(L, o);
   mw_object_unref(o);

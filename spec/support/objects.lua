@@ -42,7 +42,7 @@ function objects.make(json)
   local err = unit.err()
   -- A packer of its own: one that lives on makes a dictionary, which would look like a leak.
   local packer = C.mw_packer_new()
-  local o = objects.own(C.mw_object_new(objects.item(json), packer, err))
+  local o = objects.own(C.mw_object_new(objects.item(json), packer, true, err))
   C.mw_packer_free(packer)
   if o == nil then return nil, ffi.string(err.message), err.code end
   return o

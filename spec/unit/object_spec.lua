@@ -200,7 +200,7 @@ describe("object", function()
     C.mw_object_trim()
     local l = ffi.new("struct mw_object_list")
     local item, packer = objects.item('{"metadata":{"name":"a"}}'), C.mw_packer_new()
-    for _ = 1, 25000 do C.mw_object_list_give(l, C.mw_object_new(item, packer, nil)) end
+    for _ = 1, 25000 do C.mw_object_list_give(l, C.mw_object_new(item, packer, true, nil)) end
     assert.is_false(C.mw_object_trim())
     C.mw_object_list_deinit(l)
     assert.is_true(C.mw_object_trim())

@@ -9,7 +9,7 @@ local function done(x, free) free(ffi.gc(x, nil)) end
 local function pack(p, raw)
   local out = ffi.new("char[?]", tonumber(C.mw_pack_bound(#raw)) + 1)
   local dict = ffi.new("struct mw_dict *[1]")
-  local n = tonumber(C.mw_pack(p, unit.slice(raw), out, dict))
+  local n = tonumber(C.mw_pack(p, ffi.new("struct mw_pack_hint"), unit.slice(raw), out, dict))
   local ref = dict[0] ~= nil and ffi.gc(C.mw_dict_ref(dict[0]), C.mw_dict_unref) or nil
   return ffi.string(out, n), ref
 end
