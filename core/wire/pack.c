@@ -46,8 +46,8 @@ struct mw_dict {
   char bytes[];
 };
 
-// A place in a table that is found by the name. A family that has it loses it when more others in a
-// row wanted it than it has members.
+// One of two places in a table that are found by the name. A family that has it loses it when more
+// others in a row wanted it than it has members.
 struct family {
   uint32_t hash;             // of what its names begin with; 0: none
   uint16_t members;          // that are like the others
@@ -161,10 +161,11 @@ static uint32_t family_hash(struct mw_slice name) {
   return mw_hash(mw_slice(name.p, n > 0 ? n : name.n)) | 1;
 }
 
-// NULL: its place is another's.
+// NULL: both places that it could have are others'.
 static struct family *family_of(struct mw_packer *p, struct mw_slice name) {
   uint32_t hash = family_hash(name);
-  struct family *f = &p->families[hash >> 1 & (FAMILIES - 1)];
+  struct family *f = &p->families[hash & (FAMILIES - 2)];
+  if (f->hash != hash && (f[1].hash == hash || f[1].members < f->members)) f++;
   if (f->hash != hash) {
     if (f->hash != 0 && ++f->others <= f->members) return NULL;
     mw_dict_unref(f->template);
@@ -176,7 +177,7 @@ static struct family *family_of(struct mw_packer *p, struct mw_slice name) {
 
 static void count_member(struct family *f, bool alike) {
   if (alike) {
-    f->members += f->members < MEMBERS;
+    if (f->members < MEMBERS) f->members++;
   } else if (f->members > UNLIKE) {
     f->members -= UNLIKE;
   } else {
