@@ -93,6 +93,14 @@ static const char *default_namespace(lua_State *L, const struct mw_endpoint *end
   return ns != NULL && ns[0] != '\0' ? ns : "default";
 }
 
+// That of the lease there is; else one that is made.
+static const char *default_identity(lua_State *L, char made[MW_LEASE_IDENTITY_SIZE]) {
+  const char *has = mw_leader_identity(leader_of(L));
+  if (has != NULL) return has;
+  mw_lease_identity(made);
+  return made;
+}
+
 static int lease_declare(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -100,14 +108,13 @@ static int lease_declare(lua_State *L) {
   lua_pushnil(L);
   lua_insert(L, 2);  // [options, client, notify]
   struct mw_endpoint *endpoint = mw_bind_endpoint(L, 2);
-  char identity[MW_LEASE_IDENTITY_SIZE];
-  mw_lease_identity(identity);
+  char made[MW_LEASE_IDENTITY_SIZE];
   struct mw_lease_label labels[MW_LEASE_LABELS_MAX];
   const struct mw_lease_config *d = &mw_lease_default;
   struct mw_lease_config config = {
       .name = mw_bind_opt_string(L, 1, "name", ""),
       .ns = mw_bind_opt_string(L, 1, "namespace", default_namespace(L, endpoint)),
-      .identity = mw_bind_opt_string(L, 1, "identity", identity),
+      .identity = mw_bind_opt_string(L, 1, "identity", default_identity(L, made)),
       .lease_duration = mw_bind_opt_seconds(L, 1, "lease_duration", d->lease_duration),
       .renew_deadline = mw_bind_opt_seconds(L, 1, "renew_deadline", d->renew_deadline),
       .retry_period = mw_bind_opt_seconds(L, 1, "retry_period", d->retry_period),

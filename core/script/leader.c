@@ -136,6 +136,21 @@ static void make_lease(struct mw_leader *l, const char *place, struct mw_endpoin
   l->place = mw_xstrdup(place);
 }
 
+static bool same_labels(const struct mw_lease_config *a, const struct mw_lease_config *b) {
+  if (a->label_count != b->label_count) return false;
+  for (size_t i = 0; i < a->label_count; i++) {
+    if (strcmp(a->labels[i].key, b->labels[i].key) != 0) return false;
+    if (strcmp(a->labels[i].value, b->labels[i].value) != 0) return false;
+  }
+  return true;
+}
+
+static bool same_terms(const struct mw_lease_config *a, const struct mw_lease_config *b) {
+  return a->lease_duration == b->lease_duration && a->renew_deadline == b->renew_deadline &&
+         a->retry_period == b->retry_period && a->release == b->release &&
+         strcmp(a->identity, b->identity) == 0 && same_labels(a, b);
+}
+
 // Whether what is declared can be what there is.
 static int check_same(const struct mw_leader *l, const char *place,
                       const struct mw_lease_config *config, struct mw_err *err) {
@@ -145,9 +160,7 @@ static int check_same(const struct mw_leader *l, const char *place,
                       "the lease %s/%s: this process has %s/%s, declared at %s, and a process has "
                       "one until it ends; declare that one, or start a process for this one",
                       config->ns, config->name, has->ns, has->name, l->place);
-  if (has->lease_duration != config->lease_duration ||
-      has->renew_deadline != config->renew_deadline || has->retry_period != config->retry_period ||
-      has->release != config->release)
+  if (!same_terms(has, config))
     mw_log(MW_LOG_WARN, "the election stays as it was declared first; another one needs a restart",
            MW_STR("lease", has->name), MW_STR("first", l->place), MW_STR("place", place));
   return 0;
@@ -216,6 +229,10 @@ void mw_leader_leave(struct mw_leader *l, const void *generation) {
 
 struct mw_lease *mw_leader_lease(struct mw_leader *l) {
   return l->in_force ? l->lease : NULL;
+}
+
+const char *mw_leader_identity(const struct mw_leader *l) {
+  return l->lease != NULL ? mw_lease_get_config(l->lease)->identity : NULL;
 }
 
 struct mw_lease *mw_leader_lease_of(struct mw_leader *l, const void *generation) {

@@ -49,6 +49,8 @@ void mw_leader_leave(struct mw_leader *l, const void *generation);
 struct mw_lease *mw_leader_lease(struct mw_leader *l);
 // The same for a generation: also what it declared and is not in force yet.
 struct mw_lease *mw_leader_lease_of(struct mw_leader *l, const void *generation);
+// Of what is declared, in force or not yet; NULL: nothing is.
+const char *mw_leader_identity(const struct mw_leader *l);
 // Whether the lease in force is ours.
 bool mw_leader_is_leading(const struct mw_leader *l);
 // Of those that entered: whether it is the first, for what one is to do for all; and whether it is

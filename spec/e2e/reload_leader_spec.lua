@@ -204,6 +204,20 @@ describe("a leader election", function()
       rig:save("main.lua", script("four", "web", nil, 20))
       rig:stderr("the election stays as it was declared first[^\n]*main%.lua", 60)
       rig:line("^four leads$")
+      local function warnings() return select(2, rig.process.stderr:gsub("the election stays as it was", "")) end
+      for who, identity in pairs { same = '"me"', none = "nil" } do
+        rig:save("main.lua", (script(who, "web"):gsub('"me"', identity)))
+        rig:line("^" .. who .. " leads$")
+        assert.are.equal(1, warnings())
+      end
+      for who, identity in pairs { another = '"us"', labelled = '"me", labels = { a = "b" }' } do
+        local told = warnings()
+        rig:save("main.lua", (script(who, "web"):gsub('"me"', identity)))
+        rig:line("^" .. who .. " leads$")
+        assert.are.equal(told + 1, warnings())
+      end
+      rig:save("main.lua", script("four", "web"))
+      rig:line("^four leads$")
       take_away()
       assert.are.equal(4, rig.process:wait_exit(10), rig.process.stderr)
       assert.is_truthy(rig.process.stdout:find("four stopped"))
