@@ -21,7 +21,8 @@ enum {
   LARGE = 4096,  // bytes: a piece that can be refused
   STEPMUL = 1000,
   PAUSE_MIN = 105,
-  PAUSE_MAX = 200,
+  LIVE_MIN = 256 << 10,
+  GROWTH_MIN = 8 << 20,
   SENTENCE_ROOM = 320,
   SIZE_ROOM = 32,
 };
@@ -85,7 +86,7 @@ static void hit(struct mw_heap *h, lua_State *L, const char *how) {
 
 // Lua's own error will have no place: the stack is still there.
 static void refuse(struct mw_heap *h, size_t size) {
-  char how[3 * SIZE_ROOM], used[SIZE_ROOM], asked[SIZE_ROOM];
+  char how[4 * SIZE_ROOM], used[SIZE_ROOM], asked[SIZE_ROOM];
   snprintf(how, sizeof how, "%s were in use, and %s more were wanted at once",
            readable(h->used, used), readable(size, asked));
   hit(h, h->running, how);
@@ -121,9 +122,13 @@ static void *allocate(void *ctx, void *p, size_t old_size, size_t size) {
   return result;
 }
 
+// The next cycle begins when the heap is twice what is live, or has grown by GROWTH_MIN: a small
+// heap would else be marked again and again. Near the limit it begins sooner.
 static void set_pace(struct mw_heap *h, lua_State *L) {
-  size_t pause = h->live > 0 ? 90 * h->limit / h->live : PAUSE_MAX;
-  pause = pause > PAUSE_MAX ? PAUSE_MAX : pause < PAUSE_MIN + 9 ? PAUSE_MIN : pause - 9;
+  size_t live = most(h->live, LIVE_MIN);
+  size_t pause = 100 + 100 * most(live, GROWTH_MIN) / live;
+  size_t room = 90 * h->limit / live;
+  pause = least(pause, room < PAUSE_MIN + 9 ? PAUSE_MIN : room - 9);
   lua_gc(L, LUA_GCSETPAUSE, (int)pause);
 }
 

@@ -62,6 +62,22 @@ describe("the memory limit", function()
     assert.is_nil(err:find("memory limit", 1, true), err)
   end)
 
+  it("is far from the garbage of a small script, which is collected seldom and in time", function()
+    local _, out = survives([[
+      kube.sleep(0)
+      collectgarbage()
+      local most = 0
+      for i = 1, 200000 do
+        local garbage = { tostring(i) .. ("x"):rep(200) }
+        most = math.max(most, collectgarbage("count") / 1024)
+        if i % 1000 == 0 then kube.sleep(0) end
+      end
+      print(("at most %.0f MiB"):format(most))
+    ]])
+    local most = tonumber(out:match("at most (%d+) MiB"))
+    assert.is_true(most >= 7 and most <= 14, out)
+  end)
+
   it("holds for compiled code", function()
     local err = survives([[
       kube.jit "on"
