@@ -64,6 +64,7 @@ struct mw_packer {
   struct mw_lz_index index;  // of the dictionary
   struct mw_lz_scratch work;
   struct family *families;  // FAMILIES; NULL until the first stage is over
+  size_t members;           // that were packed
 };
 
 struct mw_dict *mw_dict_ref(struct mw_dict *d) {
@@ -186,10 +187,22 @@ static void count_member(struct family *f, bool alike) {
   }
 }
 
+// Takes the template from a family whose members are all gone. One place for each object that is
+// packed is looked at.
+static void sweep(struct mw_packer *p) {
+  struct family *f = &p->families[p->members++ & (FAMILIES - 1)];
+  if (f->template == NULL || atomic_load_explicit(&f->template->refs, memory_order_acquire) > 1) {
+    return;
+  }
+  mw_dict_unref(f->template);
+  *f = (struct family){.hash = f->hash};
+}
+
 // Packs it as a member of its family; 0: it is none, or not like the others.
 static size_t pack_member(struct mw_packer *p, const struct mw_pack_hint *hint, struct mw_slice raw,
                           char *out, struct mw_dict **dict) {
   if (p->families == NULL || raw.n < TEMPLATE_MIN || raw.n > TEMPLATE_MAX) return 0;
+  sweep(p);
   struct family *f = family_of(p, hint->name);
   if (f == NULL) return 0;
   if (f->template == NULL && hint->is_new) {

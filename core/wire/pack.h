@@ -10,8 +10,8 @@
 // Objects whose names differ only behind the last '-' or '.', as those of one Deployment or
 // StatefulSet do, are a family. Once it has enough members, one of them becomes its template, a
 // dictionary of one object, and the others are packed as what they have different: half the size,
-// in a third of the time. A template is not packed itself, so only new objects count as members;
-// else one that is updated often would be a family.
+// in a third of the time. A template is not packed itself, so only new objects count as members,
+// else one that is updated often would be a family; and it goes when none of them is left.
 #pragma once
 
 #include <stdbool.h>
