@@ -13,6 +13,8 @@ local unit = require "spec.support.unit"
 local uv = require "luv"
 local C, ffi = unit.C, unit.ffi
 
+local TAIL = 4096
+
 local server_rig = {}
 local Rig, Client = {}, {}
 Rig.__index, Client.__index = Rig, Client
@@ -120,13 +122,21 @@ function Client:close()
   if not self.socket:is_closing() then self.socket:close() end
 end
 
+-- Whether the pattern was received; one that ends with $ is looked for at the end only.
+local function has(text, pattern)
+  if pattern:find("%$$") then text = text:sub(-TAIL) end
+  return text:find(pattern) ~= nil
+end
+
 --- Sends, waits until the pattern was received and returns everything since the last call.
 function Client:ask(text, pattern)
   if text then self:send(text) end
-  local ok = self.rig:pump(function() return self.text:find(pattern) or self.gone end)
+  local ok = self.rig:pump(function() return has(self.text, pattern) or self.gone end)
   local answer = self.text
   self.text = ""
-  assert(ok and answer:find(pattern), "not received: " .. pattern .. "\nbut: " .. answer)
+  if not (ok and has(answer, pattern)) then
+    error(("not received: %s\nbut %d bytes: ...%s"):format(pattern, #answer, answer:sub(-TAIL)))
+  end
   return answer
 end
 
