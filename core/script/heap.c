@@ -21,7 +21,7 @@ enum {
   LARGE = 4096,  // bytes: a piece that can be refused
   STEPMUL = 1000,
   PAUSE_MIN = 105,
-  LIVE_MIN = 256 << 10,
+  LIVE_MIN = 256 << 10,  // a smaller heap counts as this
   GROWTH_MIN = 8 << 20,
   SENTENCE_ROOM = 320,
   SIZE_ROOM = 32,
