@@ -13,6 +13,10 @@ Player.__index = Player
 
 local NAMES, GROUPS, TAGS = 90, { "g0", "g1", "g2" }, { "a", "b", "c", "d" }
 
+-- What happens does not grow with the time that a slow machine takes: so much without the client
+-- hearing of it, and so much beside each fault when all events that are wanted were sent.
+local MAX_AHEAD, BESIDE_A_FAULT = 80, 8
+
 -- Acts that cost the client a second, because a lost connection or a Retry-After says so.
 local SLOW = { "watch.retry_later", "watch.lost", "stream_list.lost", "list.lost" }
 local is_slow = {}
@@ -132,13 +136,27 @@ local function started(world)
   return n.list + n.watch + n.stream_list > 0
 end
 
+local function has_enough(self)
+  return self.changes >= fault_plan.MIN_EVENTS and self.world.events_sent >= fault_plan.MIN_EVENTS
+end
+
+local function is_far_ahead(self)
+  local world = self.world
+  local s = world.stream
+  if s and s.plain then self.client_at = s.at end
+  return #world.log - self.client_at > MAX_AHEAD
+end
+
 local function burst(self)
   local r = self.time_rand
   if self.options.starts_closed and not self.opened then return end
-  if not started(self.world) then return end
-  local enough = self.world.events_sent >= fault_plan.MIN_EVENTS
+  if not started(self.world) or is_far_ahead(self) then return end
+  local enough = has_enough(self)
   local awaited = self.world.armed[1] and self.world.armed[1].hook == "event"
-  if enough and not awaited and not r:chance(0.3) then return end
+  if enough and not awaited then
+    if self.beside == 0 or not r:chance(0.3) then return end
+    self.beside = self.beside - 1
+  end
   local many = not enough and r:chance(0.1)
   for _ = 1, enough and 1 or many and r:int(10, 40) or r:int(1, 4) do self:change() end
 end
@@ -225,10 +243,11 @@ local function step(self)
     local act = self.options.faults[self.next_fault]
     world.armed[1] = { hook = act.hook, name = act.name }
     self.next_fault = self.next_fault + 1
+    self.beside = BESIDE_A_FAULT
   elseif world.faults < fault_plan.MIN_FAULTS then
     world.armed[1] = { hook = "stream", name = "finish" }
-  elseif self.changes >= fault_plan.MIN_EVENTS and world.events_sent >= fault_plan.MIN_EVENTS
-    and not self.closed then
+    self.beside = BESIDE_A_FAULT
+  elseif has_enough(self) and not self.closed then
     self:finish()
   end
 end
@@ -285,11 +304,12 @@ function fault_plan.new(options, server, common)
   end
   local world = fault_world.new(world_options)
   local player = setmetatable({ options = options, world = world, timers = {}, next_fault = 1,
-    changes = 0, changes_rand = fault_rand.new(seed, 5), time_rand = fault_rand.new(seed, 6) }, Player)
+    changes = 0, beside = BESIDE_A_FAULT, changes_rand = fault_rand.new(seed, 5),
+    time_rand = fault_rand.new(seed, 6) }, Player)
   for _ = 1, options.initial do
     world:put(pick_name(player.changes_rand, world, false), fields(player.changes_rand))
   end
-  world.seeded = #world.log
+  world.seeded, player.client_at = #world.log, #world.log
   world.next_change = function() player:change() end
   server:add_world(options.ns, world)
   return player

@@ -267,12 +267,11 @@ for _, world in ipairs(worlds) do
   end)
 end
 
-local left, waited, deadline = #worlds, 0, tonumber(os.getenv("MOONWATCH_FAULT_DEADLINE"))
+local left, deadline = #worlds, os.time() + tonumber(os.getenv("MOONWATCH_FAULT_DEADLINE"))
 while left > 0 do
   kube.sleep(0.02)
-  waited = waited + 0.02
+  local late = os.time() > deadline
   for _, world in ipairs(worlds) do
-    local late = waited > deadline
     if not world.reported and (late or is_done(world)) then
       world.reported = true
       left = left - 1
