@@ -7,7 +7,7 @@
 #include "wire/json.h"
 
 #ifdef __SSE2__
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 static const char unexpected_end[] = "unexpected end";
@@ -118,6 +118,18 @@ static inline uint64_t stops16(const char *p) {
 
 static inline uint64_t stops64(const char *p) {
   return stops16(p) | stops16(p + 16) << 16 | stops16(p + 32) << 32 | stops16(p + 48) << 48;
+}
+
+MW_WIDE static inline uint64_t stops32(const char *p) {
+  __m256i x = _mm256_loadu_si256((const __m256i *)p);
+  __m256i quote = _mm256_cmpeq_epi8(x, _mm256_set1_epi8('"'));
+  __m256i backslash = _mm256_cmpeq_epi8(x, _mm256_set1_epi8('\\'));
+  __m256i other = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), x);
+  return (unsigned)_mm256_movemask_epi8(_mm256_or_si256(_mm256_or_si256(quote, backslash), other));
+}
+
+MW_WIDE static inline uint64_t stops64_wide(const char *p) {
+  return stops32(p) | stops32(p + 32) << 32;
 }
 
 // The last block: what is behind the end counts as a stop.
@@ -282,82 +294,224 @@ static const char *scalar(struct mw_walk *w, const char *p) {
   }
 }
 
-// One bit per level, set for objects.
-struct nest {
-  uint64_t bits[MW_JSON_DEPTH_MAX / 64 + 1];
+// Where mw_walk_value() has got to.
+enum place {
+  AT_VALUE = 0,
+  AT_FIRST,     // behind an opening bracket
+  AT_KEY,       // a member name must follow
+  AT_COLON,     // ':' must follow
+  BEHIND_VALUE  // a comma or the closing bracket must follow, unless that was all
 };
 
-static inline void nest_set(struct nest *n, unsigned depth, bool object) {
-  uint64_t bit = (uint64_t)1 << (depth & 63);
-  if (object) {
-    n->bits[depth >> 6] |= bit;
-  } else {
-    n->bits[depth >> 6] &= ~bit;
-  }
-}
-
-static inline bool nest_is_object(const struct nest *n, unsigned depth) {
-  return (n->bits[depth >> 6] >> (depth & 63)) & 1;
-}
+struct trail {
+  const char *p;
+  enum place place;
+  unsigned depth;                       // how many containers are open,
+  unsigned base;                        // and how many were at the beginning
+  char closing[MW_JSON_DEPTH_MAX + 1];  // per level, the bracket that closes it
+};
 
 static inline bool at(const struct mw_walk *w, const char *p, char c) {
   return p < w->end && *p == c;
 }
 
-// `depth` counts the open containers; the value is complete when it is back where it began.
-// `closing` is the bracket that closes the innermost one.
-int mw_walk_value(struct mw_walk *w, unsigned depth) {
-  struct nest nest;
-  const char *p = w->p;
-  char closing = 0;
-  const unsigned base = --depth;
+// Goes on from where t is, minding the end and white space everywhere.
+static int walk_carefully(struct mw_walk *w, struct trail *t) {
+  const char *p = t->p;
+  switch (t->place) {
+    case AT_VALUE:
+      goto value;
+    case AT_FIRST:
+      goto first;
+    case AT_KEY:
+      goto key;
+    case AT_COLON:
+      goto colon;
+    case BEHIND_VALUE:
+      goto behind;
+  }
 value:
   p = space(w, p);
   if (at(w, p, '"')) {
     p = string(w, p + 1);
     if (p == NULL) return MW_EPARSE;
   } else if (at(w, p, '{') || at(w, p, '[')) {
-    if (depth == MW_JSON_DEPTH_MAX) {
+    if (t->depth == MW_JSON_DEPTH_MAX) {
       return mw_walk_fail(w, p, MW_FAULT_LIMIT, "nested deeper than 256 levels");
     }
-    closing = *p == '{' ? '}' : ']';
-    nest_set(&nest, ++depth, closing == '}');
-    p = space(w, p + 1);
-    if (at(w, p, closing)) goto close;
-    if (closing == '}') goto key;
+    t->closing[++t->depth] = *p++ == '{' ? '}' : ']';
+  first:
+    p = space(w, p);
+    if (at(w, p, t->closing[t->depth])) goto close;
+    if (t->closing[t->depth] == '}') goto key;
     goto value;
   } else {
     p = scalar(w, p);
     if (p == NULL) return MW_EPARSE;
   }
-after:
-  if (depth == base) {
+behind:
+  if (t->depth == t->base) {
     w->p = p;
     return 0;
   }
   p = space(w, p);
   if (at(w, p, ',')) {
     p++;
-    if (closing == ']') goto value;
-    p = space(w, p);
+    if (t->closing[t->depth] == ']') goto value;
     goto key;
   }
-  if (!at(w, p, closing)) {
-    return expected(w, p, closing == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
+  if (!at(w, p, t->closing[t->depth])) {
+    return expected(w, p,
+                    t->closing[t->depth] == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
   }
 close:
   p++;
-  depth--;
-  closing = depth > base && nest_is_object(&nest, depth) ? '}' : ']';
-  goto after;
+  t->depth--;
+  goto behind;
 key:
+  p = space(w, p);
   if (!at(w, p, '"')) return expected(w, p, "expected a member name");
   p = string(w, p + 1);
   if (p == NULL) return MW_EPARSE;
+colon:
   p = space(w, p);
   if (!at(w, p, ':')) return expected(w, p, "expected ':'");
   p++;
   goto value;
+}
+
+#ifdef __SSE2__
+// The stops of what lies ahead.
+struct ahead {
+  const char *block;  // 64 bytes, with one more behind them
+  uint64_t left;      // its stops, without those that were passed
+  const char *stop;   // the one that was taken last
+};
+
+// Looks ahead from p; false near the end.
+static inline __attribute__((always_inline)) bool look_ahead(struct mw_walk *w, const char *p,
+                                                             struct ahead *a) {
+  uintptr_t in = (uintptr_t)p - (uintptr_t)w->block;
+  if (in >= 64) in = 0;
+  a->block = p - in;
+  if (w->end - a->block <= 64) return false;
+  if (in == 0) {
+    w->block = p;
+    w->stops = stops64(p);
+  }
+  a->left = w->stops >> in << in;
+  return true;
+}
+
+// Takes the next stop; false near the end.
+static inline __attribute__((always_inline)) bool next_stop(const struct mw_walk *w,
+                                                            struct ahead *a, bool wide) {
+  while (__builtin_expect(a->left == 0, 0)) {
+    a->block += 64;
+    if (__builtin_expect(w->end - a->block <= 64, 0)) return false;
+    a->left = wide ? stops64_wide(a->block) : stops64(a->block);
+  }
+  a->stop = a->block + __builtin_ctzll(a->left);
+  a->left &= a->left - 1;
+  return true;
+}
+
+// Behind the string that begins at the last stop; NULL when that is for the careful walker.
+static inline __attribute__((always_inline)) const char *pass_string(struct mw_walk *w,
+                                                                     struct ahead *a, bool wide) {
+  if (!next_stop(w, a, wide)) return NULL;
+  if (__builtin_expect(*a->stop == '"', 1)) return a->stop + 1;
+  const char *p = string_rest(w, a->stop);
+  return p != NULL && look_ahead(w, p, a) ? p : NULL;
+}
+
+// Goes from string to string, as long as there is no white space and the end is not near: what is
+// between two strings holds no stop, so that bytes up to the next one can be looked at without
+// minding the end. True when that was all; otherwise the careful walker has to go on, and find what
+// is wrong if something is.
+static inline __attribute__((always_inline)) bool hurry(struct mw_walk *w, struct trail *t,
+                                                        bool wide) {
+  struct ahead a;
+  const char *p = t->p;
+  const char *behind;
+  unsigned depth = t->depth;
+  char closing = 0;
+  enum place place = AT_VALUE;
+  if (!look_ahead(w, p, &a) || !next_stop(w, &a, wide)) return false;
+value:
+  place = AT_VALUE;
+  if (p == a.stop) {
+    if (*p != '"' || (behind = pass_string(w, &a, wide)) == NULL) goto stuck;
+    p = behind;
+    place = BEHIND_VALUE;
+    if (!next_stop(w, &a, wide)) goto stuck;
+  } else if (*p == '{' || *p == '[') {
+    if (depth == MW_JSON_DEPTH_MAX) goto stuck;
+    closing = *p++ == '{' ? '}' : ']';
+    t->closing[++depth] = closing;
+    place = AT_FIRST;
+    if ((unsigned char)*p <= ' ') goto stuck;
+    if (*p == closing) goto close;
+    if (closing == ']') goto value;
+    goto key;
+  } else {
+    if (*p == ' ' || (behind = scalar(w, p)) == NULL) goto stuck;
+    p = behind;
+  }
+behind:
+  if (depth == t->base) {
+    w->p = p;
+    return true;
+  }
+  if (*p == ',') {
+    p++;
+    if (closing == ']') goto value;
+    place = AT_KEY;
+    goto key;
+  }
+  place = BEHIND_VALUE;
+  if (*p != closing) goto stuck;
+close:
+  p++;
+  closing = t->closing[--depth];
+  goto behind;
+key:
+  if (p != a.stop || *p != '"' || (behind = pass_string(w, &a, wide)) == NULL) goto stuck;
+  p = behind;
+  place = AT_COLON;
+  if (!next_stop(w, &a, wide) || *p != ':') goto stuck;
+  p++;
+  goto value;
+stuck:
+  t->p = p;
+  t->place = place;
+  t->depth = depth;
+  return false;
+}
+
+MW_WIDE static bool hurry_wide(struct mw_walk *w, struct trail *t) { return hurry(w, t, true); }
+
+static bool hurry_narrow(struct mw_walk *w, struct trail *t) { return hurry(w, t, false); }
+
+static bool walk_fast(struct mw_walk *w, struct trail *t) {
+  return mw_is_wide() ? hurry_wide(w, t) : hurry_narrow(w, t);
+}
+#else
+static bool walk_fast(struct mw_walk *w, struct trail *t) {
+  (void)w;
+  (void)t;
+  return false;
+}
+#endif
+
+int mw_walk_value(struct mw_walk *w, unsigned depth) {
+  struct trail t;
+  t.p = w->p;
+  t.place = AT_VALUE;
+  t.depth = t.base = depth - 1;
+  t.closing[t.base] = 0;
+  if ((at(w, t.p, '{') || at(w, t.p, '[')) && walk_fast(w, &t)) return 0;
+  return walk_carefully(w, &t);
 }
 
 int mw_walk_string(struct mw_walk *w, struct mw_slice *raw, bool *escaped) {

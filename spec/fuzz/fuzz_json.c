@@ -8,12 +8,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "wire/json.h"
+#include "wire/scan.h"
 #include "wire/skim.h"
 
 enum { TEXT_MAX = 1 << 20 };
 
-static void check_agreement(const char *p, size_t n) {
+static void check_agreement(const char *p, size_t n, bool narrow) {
   struct mw_json c = {p, p + n};
+  mw_narrow = narrow;
   int walked = mw_json_skip(&c);
   struct mw_skim skim;
   mw_skim_start(&skim);
@@ -160,7 +162,8 @@ static void check_members(const char *p, size_t n) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *p = (const char *)data;
-  check_agreement(p, size);
+  check_agreement(p, size, true);
+  check_agreement(p, size, false);
   check_oracle(p, size);
   check_string(p, size);
   check_members(p, size);

@@ -96,6 +96,63 @@ describe("json", function()
         assert.equal(#text - 2, at)
       end
     end)
+
+    -- The byte-wise skimmer knows nothing of blocks and of hurrying. Where the text is cut it has no place to
+    -- name.
+    local function skim(text)
+      local c, offset = cursor(text)
+      local s, p = ffi.new("struct mw_skim"), ffi.new("const char *[1]", { c.p })
+      C.mw_skim_start(s)
+      local rc = C.mw_skim_feed(s, p, c["end"])
+      c.p = p[0] - s.back
+      if rc == 0 then return C.MW_EPARSE end
+      return rc == 1 and 0 or rc, offset()
+    end
+
+    local parts = { "{", "}", "[", "]", ",", ":", '"', "\\", " ", "\n", "x", "7", "-", "true", "null", "\1",
+      "é", "\195", '"a":', '"b"', '{"k":"v"}', '[1,{}]', '{}', ("y"):rep(40), '"\\u00e9"', '"\\q"' }
+
+    local function random_value(depth)
+      local kind = math.random(depth > 4 and 4 or 7)
+      if kind == 1 then return '"' .. ("z"):rep(math.random(0, 30)) .. '"' end
+      if kind == 2 then return tostring(math.random(-9999, 9999)) end
+      if kind == 3 then return '"é\\"\\\\' .. math.random(99) .. '"' end
+      if kind == 4 then return ({ "true", "false", "null", "{}", "[]", "-1.5e3" })[math.random(6)] end
+      local list = {}
+      for i = 1, math.random(0, 5) do
+        list[i] = (kind < 7 and ('"key%d":'):format(i) or "") .. random_value(depth + 1)
+      end
+      local text = table.concat(list, math.random(9) == 1 and " , " or ",")
+      return kind < 7 and "{" .. text .. "}" or "[" .. text .. "]"
+    end
+
+    -- Puts something in, or takes something out, somewhere.
+    local function damage(text)
+      local at = math.random(#text)
+      local behind = text:sub(at + math.random(0, 2))
+      return text:sub(1, at - 1) .. parts[math.random(#parts)] .. behind
+    end
+
+    it("says what reading byte by byte says, wide or narrow, near the end or far from it", function()
+      math.randomseed(5)
+      local accepted, refused = 0, 0
+      for i = 1, 20000 do
+        local text = "[" .. random_value(0) .. "," .. random_value(0) .. "]"
+        if i % 2 == 0 then text = damage(text) end
+        text = text .. (" "):rep(math.random(0, 1) * 130)
+        local rc, at = skim(text)
+        for _, narrow in ipairs { true, false } do
+          C.mw_narrow = narrow
+          local found, where = skip(text)
+          C.mw_narrow = false
+          if rc ~= found or at and at ~= where then
+            error(("%q: %d at byte %d instead of %d at byte %s"):format(text, found, where, rc, at))
+          end
+        end
+        if rc == 0 then accepted = accepted + 1 else refused = refused + 1 end
+      end
+      assert.is_true(accepted > 10000 and refused > 5000, accepted .. " " .. refused)
+    end)
   end)
 
   it("peeks at the kind of the next value behind white space", function()
