@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "base/block.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "cache/shown.h"
@@ -133,8 +134,8 @@ static struct mw_object *assemble(const struct mw_item *item, struct mw_slice pa
   if (prints > FINGERPRINTS_MAX) prints = FINGERPRINTS_MAX;
   size_t key_len = item->name.n + (item->ns.n > 0 ? item->ns.n + 1 : 0);
   size_t uid_len = is_uuid ? UUID_BYTES : item->uid.n;
-  struct mw_object *o = mw_xmalloc(sizeof *o + prints * sizeof o->prints[0] + key_len + 1 +
-                                   item->rv.n + uid_len + packed.n);
+  struct mw_object *o = mw_block_get(sizeof *o + prints * sizeof o->prints[0] + key_len + 1 +
+                                     item->rv.n + uid_len + packed.n);
   atomic_init(&o->refs, 1);
   o->dict = mw_dict_ref(dict);
   o->raw_len = (uint32_t)item->json.n;
@@ -181,7 +182,7 @@ void mw_object_unref(struct mw_object *o) {
   // Release: what this thread read happened before the free; acquire: so did the others' reads.
   if (atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1) return;
   mw_dict_unref(o->dict);
-  mw_free(o);
+  mw_block_put(o, mw_object_memory(o));
   mw_live_add(MW_LIVE_OBJECT, -1);
 }
 
@@ -379,6 +380,7 @@ bool mw_object_trim(void) {
   // Only the thread that moves the mark trims.
   if (live <= top && !due) return false;
   if (!atomic_compare_exchange_strong(&peak, &top, live) || !due) return false;
+  mw_block_trim();
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif

@@ -8,10 +8,10 @@
 #include <assert.h>
 #include <lauxlib.h>
 #include <lua.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/block.h"
 #include "script/call.h"
 #include "script/heap.h"
 #include "script/ref.h"
@@ -134,7 +134,7 @@ void mw_task_finish(struct mw_task *t) {
   mw_free(t->origin);
   mw_free(t->function);
   mw_live_add(MW_LIVE_TASK, -1);
-  mw_free(t);
+  mw_block_put(t, sizeof *t);
 }
 
 static bool set_gate(struct mw_sched *s, bool open) {
@@ -192,8 +192,8 @@ static char *place(lua_State *L) {
 
 static struct mw_task *new_task(struct mw_sched *s, const struct mw_task_options *options,
                                 struct mw_task *parent) {
-  struct mw_task *t = mw_xcalloc(1, sizeof *t);
-  t->sched = s;
+  struct mw_task *t = mw_block_get(sizeof *t);
+  *t = (struct mw_task){.sched = s};
   t->end = options->end;
   t->ctx = options->ctx;
   t->shielded = options->shielded;
@@ -201,7 +201,8 @@ static struct mw_task *new_task(struct mw_sched *s, const struct mw_task_options
   t->drains = options->drains || (s->finishing && t->finishes);
   t->trigger = copy_or_null(options->trigger);
   t->carried_error = t->carried_report = MW_LUAREF_NONE;
-  snprintf(t->name, sizeof t->name, "%s", options->name);
+  size_t name_len = strnlen(options->name, sizeof t->name - 1);
+  memcpy(t->name, options->name, name_len);
   thread_get(s, &t->thread);
   t->next = s->tasks;
   if (s->tasks != NULL) s->tasks->prev = t;

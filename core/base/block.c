@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stack per size. Anyone may push at any time; one at a time may pop, so that the block on top
+// cannot go and come back under the eyes of another who pops. Who finds the stack in use has malloc
+// instead of a wait.
+#include "base/block.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
+enum {
+  STEP = 16,  // as malloc's own sizes
+  LARGEST = 2048,
+  KEEP_BYTES = 128 * 1024,  // of each size
+  CACHE_LINE = 64,
+};
+
+struct block {
+  struct block *next;
+};
+
+struct stack {
+  _Alignas(CACHE_LINE) _Atomic(struct block *) top;
+  atomic_size_t count;
+  atomic_flag popping;
+};
+
+static struct stack stacks[LARGEST / STEP + 1];
+
+static size_t rounded(size_t n) { return n > 0 ? (n + STEP - 1) / STEP * STEP : STEP; }
+
+// NULL: none, or another thread is at it.
+static struct block *pop(struct stack *s) {
+  if (atomic_load_explicit(&s->top, memory_order_relaxed) == NULL) return NULL;
+  if (atomic_flag_test_and_set_explicit(&s->popping, memory_order_acquire)) return NULL;
+  struct block *b = atomic_load_explicit(&s->top, memory_order_acquire);
+  while (b != NULL && !atomic_compare_exchange_weak_explicit(
+                          &s->top, &b, b->next, memory_order_acquire, memory_order_acquire)) {
+  }
+  atomic_flag_clear_explicit(&s->popping, memory_order_release);
+  if (b != NULL) atomic_fetch_sub_explicit(&s->count, 1, memory_order_relaxed);
+  return b;
+}
+
+static void push(struct stack *s, struct block *b) {
+  b->next = atomic_load_explicit(&s->top, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak_explicit(&s->top, &b->next, b, memory_order_release,
+                                                memory_order_relaxed)) {
+  }
+}
+
+void *mw_block_get(size_t n) {
+  size_t size = rounded(n);
+  struct block *b = size <= LARGEST ? pop(&stacks[size / STEP]) : NULL;
+  if (b == NULL) return mw_xmalloc(size);
+  ASAN_UNPOISON_MEMORY_REGION(b, size);
+  return b;
+}
+
+void mw_block_put(void *p, size_t n) {
+  if (p == NULL) return;
+  size_t size = rounded(n);
+  struct stack *s = size <= LARGEST ? &stacks[size / STEP] : NULL;
+  if (s == NULL || atomic_load_explicit(&s->count, memory_order_relaxed) >= KEEP_BYTES / size) {
+    mw_free(p);
+    return;
+  }
+  atomic_fetch_add_explicit(&s->count, 1, memory_order_relaxed);
+  ASAN_POISON_MEMORY_REGION((char *)p + sizeof(struct block), size - sizeof(struct block));
+  push(s, p);
+}
+
+void mw_block_trim(void) {
+  for (size_t size = STEP; size <= LARGEST; size += STEP) {
+    struct block *b;
+    while ((b = pop(&stacks[size / STEP])) != NULL) {
+      ASAN_UNPOISON_MEMORY_REGION(b, size);
+      mw_free(b);
+    }
+  }
+}
+
+size_t mw_block_kept(size_t n) {
+  size_t size = rounded(n);
+  return size <= LARGEST ? atomic_load(&stacks[size / STEP].count) : 0;
+}
