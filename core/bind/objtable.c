@@ -4,8 +4,9 @@
 // script set to nil does not come back. A completed table is an ordinary one: the hidden key is
 // gone and the metatable is that of kube.object.
 //
-// The bytes of the object read last stay unpacked; only this file unpacks into that memory. While a
-// value is being decoded from it, finalizers may run: those of boxes only let go of objects.
+// The bytes of the object read last stay unpacked, as far as they were needed; only this file
+// unpacks into that memory. While a value is being decoded from it, finalizers may run: those of
+// boxes only let go of objects.
 //
 // Invariants: a lazy table has the hidden key and the metatable of its part. Each bit of `served`
 // is set after its value is in the table, so a table whose completion ran out of memory is still a
@@ -26,6 +27,7 @@ enum {
   SECTIONS = 4,    // members of a root that are lazy; further ones are decoded at once
   MEMBERS = 64,    // a member beyond is not tracked: reading it completes its table
   MISSES_MAX = 8,  // a miss costs a look through the keys, completing costs a decode
+  STEP = 1024,     // bytes that are unpacked at least, when more are needed
   ROOT = 0,
 };
 
@@ -127,16 +129,23 @@ static int state_gc(lua_State *L) {
   return 0;
 }
 
-// The JSON of the box's object; p is NULL when it cannot be unpacked.
-static struct mw_slice json_of(struct box *box) {
+// The JSON of the box's object, its first `want` bytes at least; p is NULL when it cannot be
+// unpacked.
+static struct mw_slice json_of(struct box *box, size_t want) {
   struct objtable *state = box->state;
-  if (state->current == box) return state->json;
-  state->json = mw_object_json(box->object, state->unpacker);
-  state->current = state->json.p != NULL ? box : NULL;
-  for (int i = 0; i <= SECTIONS; i++) {
-    state->directory[i].n = 0;
-    state->directory[i].ended = false;
+  if (state->current != box) {
+    mw_object_unpack(box->object, state->unpacker);
+    state->current = box;
+    state->json = mw_slice(NULL, 0);
+    for (int i = 0; i <= SECTIONS; i++) {
+      state->directory[i].n = 0;
+      state->directory[i].ended = false;
+    }
   }
+  if (state->json.p == NULL || state->json.n < want) {
+    state->json = mw_unpack_more(state->unpacker, want);
+  }
+  if (state->json.p == NULL) state->current = NULL;
   return state->json;
 }
 
@@ -164,10 +173,11 @@ struct walk {
   unsigned member;  // number of the member at hand
 };
 
-// False when the object cannot be unpacked.
-static bool walk_begin(struct walk *w, lua_State *L, int table, int part, struct box *box) {
+// want: how many bytes of the JSON are needed. False when the object cannot be unpacked.
+static bool walk_begin(struct walk *w, lua_State *L, int table, int part, struct box *box,
+                       size_t want) {
   *w = (struct walk){.L = L, .table = table, .part = part, .box = box, .first = true};
-  w->json = json_of(box);
+  w->json = json_of(box, want);
   if (w->json.p == NULL) return false;
   w->c = (struct mw_json){w->json.p + box->part[part].offset, w->json.p + w->json.n};
   w->member = (unsigned)-1;
@@ -199,10 +209,14 @@ static void push_section(struct walk *w) {
   box->sections++;
 }
 
+// Whether the value at the cursor is to be a section.
+static bool is_section(struct walk *w) {
+  return w->part == ROOT && w->box->sections < SECTIONS && mw_json_peek(&w->c) == MW_JSON_OBJECT;
+}
+
 // Pushes the value at the cursor. The cursor may stay in front of it.
 static int push_member(struct walk *w, bool consume) {
-  bool section = w->part == ROOT && w->box->sections < SECTIONS;
-  if (!section || mw_json_peek(&w->c) != MW_JSON_OBJECT) return mw_codec_read(w->L, &w->c);
+  if (!is_section(w)) return mw_codec_read(w->L, &w->c);
   push_section(w);
   int rc = consume ? mw_json_pass(&w->c) : 0;
   if (rc < 0) lua_pop(w->L, 1);
@@ -236,7 +250,7 @@ static void seal(lua_State *L, int table, int part) {
 // Decodes all members that were not served. False when the object's bytes are damaged.
 static bool complete(lua_State *L, int table, int part, struct box *box) {
   struct walk w;
-  if (!walk_begin(&w, L, table, part, box)) return false;
+  if (!walk_begin(&w, L, table, part, box, SIZE_MAX)) return false;
   int rc;
   while ((rc = walk_next(&w)) > 0) {
     if (is_served(&w)) {
@@ -314,6 +328,27 @@ static int index_completed(lua_State *L, struct box *box, int part) {
   return 1;
 }
 
+// Whether what is needed of the value at the cursor is unpacked. A number may go on where it seems
+// to end.
+static bool is_there(struct walk *w) {
+  if (is_served(w) || is_section(w)) return true;
+  struct mw_json c = w->c;
+  return mw_json_pass(&c) == 0 && c.p < c.end;
+}
+
+// Finds the member of the table at 1 as find() does, with as little unpacked as that takes. w->json
+// has no bytes when the object cannot be unpacked.
+static int look_up(struct walk *w, lua_State *L, struct box *box, int part, struct mw_slice key) {
+  size_t all = mw_object_raw_size(box->object);
+  size_t want = box->part[part].offset + STEP;
+  for (;;) {
+    if (!walk_begin(w, L, 1, part, box, want)) return -1;
+    int found = find(w, key);
+    if (w->json.n >= all || found == 0 || (found > 0 && is_there(w))) return found;
+    want = w->json.n + (w->json.n / 2 > STEP ? w->json.n / 2 : STEP);
+  }
+}
+
 // __index of a lazy table: [table, key]. Many misses complete the table, after which they are free.
 static int lazy_index(lua_State *L) {
   struct box *box = box_of(L, 1);
@@ -323,8 +358,8 @@ static int lazy_index(lua_State *L) {
   key.p = lua_tolstring(L, 2, &key.n);
   if (is_surely_absent(box, part, key)) return 0;
   struct walk w;
-  if (!walk_begin(&w, L, 1, part, box)) return damaged(L, box);
-  int found = find(&w, key);
+  int found = look_up(&w, L, box, part, key);
+  if (w.json.p == NULL) return damaged(L, box);
   if (found < 0) return index_completed(L, box, part);
   if (found == 0 || is_served(&w)) {
     return ++box->part[part].misses < MISSES_MAX ? 0 : index_completed(L, box, part);
@@ -393,7 +428,7 @@ struct mw_object *mw_objtable_object(lua_State *L, int idx) {
 
 struct mw_slice mw_objtable_json(lua_State *L, int idx) {
   struct box *box = root_box(L, idx);
-  return box != NULL ? json_of(box) : (struct mw_slice){NULL, 0};
+  return box != NULL ? json_of(box, SIZE_MAX) : (struct mw_slice){NULL, 0};
 }
 
 bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json) {
@@ -401,7 +436,7 @@ bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json) {
   if (box == NULL || box->part[ROOT].served != 0 || part_of(L, idx, box->state) != ROOT) {
     return false;
   }
-  *json = json_of(box);
+  *json = json_of(box, SIZE_MAX);
   return json->p != NULL;
 }
 

@@ -244,8 +244,12 @@ struct mw_slice mw_object_json(const struct mw_object *o, struct mw_unpacker *u)
 }
 
 struct mw_slice mw_object_json_head(const struct mw_object *o, struct mw_unpacker *u, size_t want) {
-  if (want > o->raw_len) want = o->raw_len;
-  return mw_unpack(u, o->dict, mw_slice(packed_at(o), o->packed_len), o->raw_len, want);
+  mw_object_unpack(o, u);
+  return mw_unpack_more(u, want);
+}
+
+void mw_object_unpack(const struct mw_object *o, struct mw_unpacker *u) {
+  mw_unpack_begin(u, o->dict, mw_slice(packed_at(o), o->packed_len), o->raw_len);
 }
 
 bool mw_object_may_have_label(const struct mw_object *o, struct mw_slice key) {
@@ -316,8 +320,9 @@ static int find_label(struct mw_slice json, struct mw_slice key, struct mw_slice
 int mw_object_label(const struct mw_object *o, struct mw_unpacker *u, struct mw_slice key,
                     struct mw_slice *value) {
   if (!mw_object_may_have_label(o, key)) return 0;
+  mw_object_unpack(o, u);
   for (size_t want = METADATA_WANT;; want = o->raw_len) {
-    struct mw_slice json = mw_object_json_head(o, u, want);
+    struct mw_slice json = mw_unpack_more(u, want);
     int rc = json.n > 0 ? find_label(json, key, value) : MW_EPARSE;
     if (rc >= 0) return rc;
     if (want >= o->raw_len) return 0;

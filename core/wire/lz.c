@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/lz.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum {
@@ -227,4 +226,86 @@ size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, char *out) {
   }
   out = put_text(out, &token, text, (size_t)(end - text), false);
   return (size_t)(out - start);
+}
+
+// Unpacking.
+
+// Copies n bytes, and up to MW_LZ_SLACK - 1 more: there is room to read and to write them. What is
+// read lies that far in front of what is written, or elsewhere.
+static inline void copy_words(char *to, const char *from, size_t n) {
+  char *end = to + n;
+  do {
+    memcpy(to, from, MW_LZ_SLACK);
+    to += MW_LZ_SLACK;
+    from += MW_LZ_SLACK;
+  } while (to < end);
+}
+
+// The rest of a length; SIZE_MAX when there is none.
+static size_t get_more(struct mw_slice *packed, size_t n) {
+  unsigned char byte;
+  do {
+    if (packed->n == 0 || n > SIZE_MAX / 2) return SIZE_MAX;
+    byte = (unsigned char)*packed->p++;
+    packed->n--;
+    n += byte;
+  } while (byte == 255);
+  return n;
+}
+
+static inline bool get_text(struct mw_lz_text *t, struct mw_slice *packed, size_t n) {
+  if (n == MORE) n = get_more(packed, n);
+  if (n > packed->n || n > t->all - t->n) return false;
+  if (packed->n >= n + MW_LZ_SLACK) {
+    copy_words(t->out + t->n, packed->p, n);
+  } else {
+    memcpy(t->out + t->n, packed->p, n);
+  }
+  packed->p += n;
+  packed->n -= n;
+  t->n += n;
+  return true;
+}
+
+// Repeats what is `back` bytes before the end of what is there.
+static inline void repeat(char *out, size_t back, size_t n) {
+  if (back >= MW_LZ_SLACK) {
+    copy_words(out, out - back, n);
+  } else {
+    for (size_t i = 0; i < n; i++) out[i] = out[(ptrdiff_t)i - (ptrdiff_t)back];
+  }
+}
+
+static inline bool get_match(struct mw_lz_text *t, struct mw_slice *packed, size_t n) {
+  if (packed->n < 2) return false;
+  size_t back = (unsigned char)packed->p[0] | (size_t)(unsigned char)packed->p[1] << 8;
+  packed->p += 2;
+  packed->n -= 2;
+  n = (n == MORE ? get_more(packed, n) : n) + FORMAT_MIN;
+  if (n < FORMAT_MIN || n > t->all - t->n || back == 0) return false;
+  char *out = t->out + t->n;
+  t->n += n;
+  if (back <= t->n - n) {
+    repeat(out, back, n);
+    return true;
+  }
+  size_t in_dict = back - (t->n - n);
+  if (in_dict > t->dict.n) return false;
+  size_t first = n < in_dict ? n : in_dict;
+  copy_words(out, t->dict.p + t->dict.n - in_dict, first);
+  if (first < n) repeat(out + first, back, n - first);  // it goes on where the text begins
+  return true;
+}
+
+bool mw_lz_unpack(struct mw_lz_text *t, size_t want) {
+  struct mw_slice packed = t->packed;
+  while (t->n < want && t->n < t->all) {
+    if (packed.n == 0) return false;
+    unsigned token = (unsigned char)*packed.p++;
+    packed.n--;
+    if (!get_text(t, &packed, token >> 4)) return false;
+    if (packed.n > 0 && !get_match(t, &packed, token & MORE)) return false;
+  }
+  t->packed = packed;
+  return t->n < t->all || packed.n == 0;
 }

@@ -5,15 +5,27 @@
 // it, and takes any match of four bytes. Here the dictionary's table is read only and the object
 // has a small one of its own; only matches of eight bytes and more count, which JSON has plenty of.
 // That takes three quarters of the time for the same size, and unpacking has fewer pieces to put
-// together. What comes out is read by liblz4, which trusts nothing in it.
+// together.
+//
+// Unpacking can stop and go on: who wants a field near the beginning of a text does not pay for the
+// rest. It trusts nothing in what it reads.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/slice.h"
 
-enum { MW_LZ_REACH = 65535, MW_LZ_DICT_BITS = 13, MW_LZ_OWN_BITS = 11 };
+enum {
+  MW_LZ_REACH = 65535,
+  MW_LZ_DICT_BITS = 13,
+  MW_LZ_OWN_BITS = 11,
+  MW_LZ_SLACK = 16,  // room behind a text and behind its dictionary, for copies of whole words
+};
+
+// The most bytes that n can pack to.
+static inline size_t mw_lz_bound(size_t n) { return n + n / 255 + 16; }
 
 // Where the bytes of a dictionary stand. Immutable once made, and shared between threads.
 struct mw_lz_index {
@@ -28,8 +40,8 @@ struct mw_lz_scratch {
 
 // The dictionary's bytes stay where they are.
 void mw_lz_index(struct mw_lz_index *x, struct mw_slice dict);
-// Packs raw, of less than 4 GiB, into out, which has room for LZ4_compressBound(raw.n) bytes. x may
-// be without a dictionary (n is 0).
+// Packs raw, of less than 4 GiB, into out, which has room for mw_lz_bound(raw.n) bytes. x may be
+// without a dictionary (n is 0).
 size_t mw_lz_pack(const struct mw_lz_index *x, struct mw_lz_scratch *s, struct mw_slice raw,
                   char *out);
 // The same beside a text that is nearly the same, as two pods of one Deployment are: both are read
@@ -37,3 +49,15 @@ size_t mw_lz_pack(const struct mw_lz_index *x, struct mw_lz_scratch *s, struct m
 // However different they are, what comes out is right, and the caller looks at its size. 0: both
 // together have more than MW_LZ_REACH bytes.
 size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, char *out);
+
+// A text that is being unpacked.
+struct mw_lz_text {
+  struct mw_slice packed;  // what is left of it
+  struct mw_slice dict;    // with MW_LZ_SLACK readable bytes behind it, or empty
+  char *out;               // room for `all` bytes and MW_LZ_SLACK
+  size_t n;                // bytes that are there; 0 at first
+  size_t all;
+};
+
+// Goes on until there are at least `want` bytes, or all. False when what is packed is damaged.
+bool mw_lz_unpack(struct mw_lz_text *t, size_t want) __attribute__((warn_unused_result));

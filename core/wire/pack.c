@@ -6,7 +6,6 @@
 // first when there were objects that the first does not pack well.
 #include "wire/pack.h"
 
-#include <lz4.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -20,7 +19,6 @@ enum {
   SAMPLE_MAX = 12 * 1024,      // of a larger object only the beginning
   GOOD_RATIO = 8,              // what packs this well teaches nothing
   RAW_MAX = 64 * 1024 * 1024,  // more is damage
-  SLOTS = 4,                   // dictionaries an unpacker keeps at hand
   KEEP_MAX = 1024 * 1024,      // output room that outlives a large object
   FAMILIES = 4096,             // a power of two
   MEMBERS = 24,                // of a family that gets a template, and the most that are counted
@@ -42,8 +40,7 @@ enum { STAGES = sizeof stages / sizeof stages[0] };
 struct mw_dict {
   atomic_size_t refs;
   size_t n;
-  bool is_template;
-  char bytes[];
+  char bytes[];  // and MW_LZ_SLACK more
 };
 
 // One of two places in a table that are found by the name. A family that has it loses it when more
@@ -78,11 +75,10 @@ void mw_dict_unref(struct mw_dict *d) {
   mw_free(d);
 }
 
-static struct mw_dict *dict_new(struct mw_slice bytes, bool is_template) {
-  struct mw_dict *d = mw_xmalloc(sizeof *d + bytes.n);
+static struct mw_dict *dict_new(struct mw_slice bytes) {
+  struct mw_dict *d = mw_xmalloc(sizeof *d + bytes.n + MW_LZ_SLACK);
   atomic_init(&d->refs, 1);
   d->n = bytes.n;
-  d->is_template = is_template;
   memcpy(d->bytes, bytes.p, bytes.n);
   mw_live_add(MW_LIVE_DICT, 1);
   return d;
@@ -109,16 +105,13 @@ struct mw_dict *mw_packer_dict(struct mw_packer *p) {
   return p->dict;
 }
 
-size_t mw_pack_bound(size_t raw_len) {
-  size_t bound = raw_len <= RAW_MAX ? (size_t)LZ4_compressBound((int)raw_len) : 0;
-  return bound > raw_len ? bound : raw_len;
-}
+size_t mw_pack_bound(size_t raw_len) { return raw_len <= RAW_MAX ? mw_lz_bound(raw_len) : raw_len; }
 
 // Ends a stage. What was packed with the dictionary before has a reference of its own.
 static void freeze(struct mw_packer *p) {
   if (p->n > 0) {
     mw_dict_unref(p->dict);
-    p->dict = dict_new(mw_slice(p->samples, p->n), false);
+    p->dict = dict_new(mw_slice(p->samples, p->n));
     mw_lz_index(&p->index, mw_slice(p->dict->bytes, p->dict->n));
   }
   p->n = 0;
@@ -207,7 +200,7 @@ static size_t pack_member(struct mw_packer *p, const struct mw_pack_hint *hint, 
   if (f == NULL) return 0;
   if (f->template == NULL && hint->is_new) {
     count_member(f, true);
-    if (f->members == MEMBERS) f->template = dict_new(raw, true);
+    if (f->members == MEMBERS) f->template = dict_new(raw);
   }
   if (f->template == NULL) return 0;
   size_t n = mw_lz_pack_near(mw_slice(f->template->bytes, f->template->n), raw, out);
@@ -236,85 +229,53 @@ size_t mw_pack(struct mw_packer *p, const struct mw_pack_hint *hint, struct mw_s
   return n;
 }
 
-// One block of memory: [dictionary | output]. LZ4 then reads the dictionary as if it were output.
-struct slot {
-  struct mw_dict *dict;  // a reference, so that its address stays its own; NULL for none
-  bool used;
-  char *memory;
-  size_t cap;      // room for output
-  uint64_t stamp;  // when it was used last
-};
-
 struct mw_unpacker {
-  struct slot slots[SLOTS];
-  uint64_t clock;
+  char *memory;
+  size_t cap;
+  struct mw_lz_text text;  // what is being unpacked
 };
 
 struct mw_unpacker *mw_unpacker_new(void) {
   return mw_xcalloc(1, sizeof(struct mw_unpacker));
 }
 
-static void slot_clear(struct slot *s) {
-  mw_dict_unref(s->dict);
-  mw_free(s->memory);
-  *s = (struct slot){0};
-}
-
 void mw_unpacker_free(struct mw_unpacker *u) {
   if (u == NULL) return;
-  for (size_t i = 0; i < SLOTS; i++) slot_clear(&u->slots[i]);
+  mw_free(u->memory);
   mw_free(u);
 }
 
-// The slot of dict; if there is none, the one that was idle longest becomes it.
-static struct slot *slot_for(struct mw_unpacker *u, struct mw_dict *dict) {
-  struct slot *oldest = &u->slots[0];
-  for (size_t i = 0; i < SLOTS; i++) {
-    struct slot *s = &u->slots[i];
-    if (s->used && s->dict == dict) return s;
-    if (s->stamp < oldest->stamp) oldest = s;
-  }
-  slot_clear(oldest);
-  oldest->used = true;
-  oldest->dict = mw_dict_ref(dict);
-  return oldest;
-}
-
-// Room for n bytes of output behind the dictionary. The output's place.
-static char *slot_room(struct slot *s, size_t n) {
-  size_t dict_n = s->dict != NULL ? s->dict->n : 0;
-  bool fresh = s->memory == NULL;
-  if (fresh || s->cap < n || (s->cap > KEEP_MAX && n < KEEP_MAX / 4)) {
-    size_t cap = 16 * 1024;
+static char *room_for(struct mw_unpacker *u, size_t n) {
+  n += MW_LZ_SLACK;
+  if (u->cap < n || (u->cap > KEEP_MAX && n < KEEP_MAX / 4)) {
+    size_t cap = FIRST_ROOM;
     while (cap < n) cap *= 2;
-    s->memory = mw_xrealloc(s->memory, dict_n + cap);
-    s->cap = cap;
+    mw_free(u->memory);
+    u->memory = mw_xmalloc(cap);
+    u->cap = cap;
   }
-  if (fresh && dict_n > 0) memcpy(s->memory, s->dict->bytes, dict_n);
-  return s->memory + dict_n;
+  return u->memory;
 }
 
-struct mw_slice mw_unpack(struct mw_unpacker *u, struct mw_dict *dict, struct mw_slice packed,
+void mw_unpack_begin(struct mw_unpacker *u, const struct mw_dict *dict, struct mw_slice packed,
+                     size_t raw_len) {
+  u->text = (struct mw_lz_text){.packed = packed, .all = raw_len};
+  if (dict != NULL) u->text.dict = mw_slice(dict->bytes, dict->n);
+  if (raw_len > RAW_MAX || packed.n > raw_len) return;
+  u->text.out = room_for(u, raw_len);
+  if (packed.n < raw_len) return;
+  if (raw_len > 0) memcpy(u->text.out, packed.p, raw_len);
+  u->text.n = raw_len;
+}
+
+struct mw_slice mw_unpack_more(struct mw_unpacker *u, size_t want) {
+  struct mw_lz_text *t = &u->text;
+  if (t->out != NULL && t->n < t->all && !mw_lz_unpack(t, want)) t->out = NULL;
+  return mw_slice(t->out, t->out != NULL ? t->n : 0);
+}
+
+struct mw_slice mw_unpack(struct mw_unpacker *u, const struct mw_dict *dict, struct mw_slice packed,
                           size_t raw_len, size_t want) {
-  const struct mw_slice damaged = {NULL, 0};
-  if (raw_len > RAW_MAX || packed.n > raw_len) return damaged;
-  // A template is used by few in a row: it is read where it is.
-  bool beside = dict != NULL && dict->is_template;
-  struct slot *s = slot_for(u, beside ? NULL : dict);
-  s->stamp = ++u->clock;
-  char *out = slot_room(s, raw_len);
-  if (packed.n == raw_len) {
-    if (raw_len > 0) memcpy(out, packed.p, raw_len);
-    return mw_slice(out, raw_len);
-  }
-  const char *front = beside ? dict->bytes : s->memory;
-  int dict_n = dict != NULL ? (int)dict->n : 0;
-  int n;
-  if (want < raw_len) {
-    n = LZ4_decompress_safe_partial_usingDict(packed.p, out, (int)packed.n, (int)want, (int)raw_len,
-                                              front, dict_n);
-    return n >= 0 && (size_t)n >= want ? mw_slice(out, (size_t)n) : damaged;
-  }
-  n = LZ4_decompress_safe_usingDict(packed.p, out, (int)packed.n, (int)raw_len, front, dict_n);
-  return n >= 0 && (size_t)n == raw_len ? mw_slice(out, raw_len) : damaged;
+  mw_unpack_begin(u, dict, packed, raw_len);
+  return mw_unpack_more(u, want);
 }

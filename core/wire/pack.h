@@ -48,15 +48,19 @@ size_t mw_pack(struct mw_packer *p, const struct mw_pack_hint *hint, struct mw_s
 // The dictionary in force, borrowed until the next mw_pack(); NULL until frozen.
 struct mw_dict *mw_packer_dict(struct mw_packer *p);
 
-// A place to unpack into, one per thread. Keeps a dictionary that is not a template in front of the
-// output, where LZ4 reads it fastest. What unpack returns is valid until the next call with the
-// same unpacker.
+// A place to unpack into, one per thread. What it returns is valid until the next text is begun.
 struct mw_unpacker;
 
 struct mw_unpacker *mw_unpacker_new(void);
 void mw_unpacker_free(struct mw_unpacker *u);  // NULL is fine
 
-// Unpacks into the unpacker's memory: {NULL, 0} if the bytes are damaged. dict may be NULL.
-// With want < raw_len only the first `want` bytes (at least) are sure to be there.
-struct mw_slice mw_unpack(struct mw_unpacker *u, struct mw_dict *dict, struct mw_slice packed,
+// Begins with a text, of which nothing is there yet. dict may be NULL; it and the packed bytes stay
+// where they are as long as there may be more to unpack.
+void mw_unpack_begin(struct mw_unpacker *u, const struct mw_dict *dict, struct mw_slice packed,
+                     size_t raw_len);
+// What is there of it, and at least its first `want` bytes, or all. It begins where it began
+// before. {NULL, 0} if the bytes are damaged.
+struct mw_slice mw_unpack_more(struct mw_unpacker *u, size_t want);
+// Both.
+struct mw_slice mw_unpack(struct mw_unpacker *u, const struct mw_dict *dict, struct mw_slice packed,
                           size_t raw_len, size_t want);

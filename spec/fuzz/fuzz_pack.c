@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is packed comes back, before and after the freeze, and beside a text that is like it;
-// damaged bytes are refused or at least read within bounds. The first two bytes choose the claimed
-// size of the damaged object, and where the text is cut that another is packed beside.
+// What is packed comes back, before and after the freeze, and beside a text that is like it, from
+// liblz4 as well; damaged bytes are refused or at least read within bounds. The first two bytes
+// choose the claimed size of the damaged object, and where the text is cut that another is packed
+// beside.
 #include "fuzz.h"
 
 #include <lz4.h>
@@ -19,13 +20,35 @@ static void check_round_trip(struct mw_packer *p, struct mw_unpacker *u, struct 
   require(n <= raw.n);
   struct mw_slice back = mw_unpack(u, dict, mw_slice(out, n), raw.n, raw.n);
   require(back.p != NULL && mw_slice_eq(back, raw));
-  back = mw_unpack(u, dict, mw_slice(out, n), raw.n, raw.n / 2);
-  require(back.p != NULL && back.n >= raw.n / 2 && memcmp(back.p, raw.p, raw.n / 2) == 0);
+  mw_unpack_begin(u, dict, mw_slice(out, n), raw.n);
+  for (size_t want = 0; want < raw.n; want += 1 + raw.n / 5) {
+    back = mw_unpack_more(u, want);
+    require(back.p != NULL && back.n >= want && memcmp(back.p, raw.p, back.n) == 0);
+  }
   mw_free(out);
 }
 
+// liblz4 is particular about the end of a text, so it may refuse what we take, but what both take
+// they take alike. Memory is of exactly the size that is promised.
+static void check_damaged(struct mw_slice dict, struct mw_slice packed, size_t claimed) {
+  char *ours = mw_xmalloc(claimed + MW_LZ_SLACK), *theirs = mw_xmalloc(claimed + 1);
+  char *beside = mw_xmalloc(dict.n + MW_LZ_SLACK), *in = mw_xmalloc(packed.n);
+  memcpy(beside, dict.p, dict.n);
+  memcpy(in, packed.p, packed.n);
+  struct mw_lz_text t = {.packed = {in, packed.n}, .dict = {beside, dict.n}, .out = ours};
+  t.all = claimed;
+  bool taken = mw_lz_unpack(&t, claimed / 2) && mw_lz_unpack(&t, claimed);
+  int n =
+      LZ4_decompress_safe_usingDict(in, theirs, (int)packed.n, (int)claimed, beside, (int)dict.n);
+  if (n == (int)claimed && claimed > 0) require(taken && memcmp(ours, theirs, claimed) == 0);
+  mw_free(ours);
+  mw_free(theirs);
+  mw_free(beside);
+  mw_free(in);
+}
+
 static void check_beside(struct mw_slice near, struct mw_slice raw) {
-  size_t room = (size_t)LZ4_compressBound((int)raw.n);
+  size_t room = mw_lz_bound(raw.n);
   char *out = mw_xmalloc(room), *back = mw_xmalloc(raw.n + 1);
   size_t n = mw_lz_pack_near(near, raw, out);
   require((n == 0) == (near.n + raw.n > MW_LZ_REACH) && n <= room);
@@ -72,6 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   require(odd.p == NULL || odd.n == claimed);
   odd = mw_unpack(u, mw_packer_dict(p), raw, claimed, claimed / 2);
   require(odd.p == NULL || odd.n >= claimed / 2);
+  size_t cut = raw.n / 3;
+  check_damaged(mw_slice(raw.p, cut), mw_slice(raw.p + cut, raw.n - cut), claimed);
   check_near(raw, claimed);
   mw_packer_free(p);
   mw_unpacker_free(u);

@@ -99,6 +99,27 @@ describe("object table", function()
       end
     end)
 
+    -- As much of an object is unpacked as reading takes: values of every kind have to lie across where that ends.
+    it("reads values wherever the unpacked part of them ends", function()
+      local shapes = { "%d", '"%d"', '["%d"]', '{"n":%d}', "-%d.5", "[]", "true", "null" }
+      for shift = 1, 40 do
+        local members, expected = {}, {}
+        for i = 1, 200 do
+          local text = shapes[(i + shift) % #shapes + 1]:format(1e14 + i)
+          members[i], expected["f" .. i] = ('"f%d":%s'):format(i, text), codec.decode(text)
+        end
+        local o = codec.object_from_json(('{"kind":"Pod","metadata":{"name":"a","labels":{"x":"%s"}},"spec":{%s}}')
+          :format(("y"):rep(shift), table.concat(members, ",")))
+        for i = shift, 200, 23 do
+          local found = difference(expected["f" .. i], o.spec["f" .. i])
+          assert.is_nil(found, found)
+        end
+        assert.equal("a", o.metadata.name)
+        local found = difference(expected, o.spec)
+        assert.is_nil(found, found)
+      end
+    end)
+
     it("takes objects with more sections than it keeps lazy", function()
       local parts = {}
       for i = 1, 20 do parts[i] = ('"s%d":{"v":%d}'):format(i, i) end

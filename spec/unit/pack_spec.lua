@@ -42,6 +42,41 @@ describe("packed bytes", function()
   unit.no_leaks()
   before_each(function() math.randomseed(3) end)
 
+  it("come back bit by bit, each time from where it stopped", function()
+    local p, u = packer(), unpacker()
+    for i = 1, 400 do
+      local raw = pod("app" .. i % 3)
+      local packed, dict = pack(p, raw)
+      local s = unit.slice(packed)
+      C.mw_unpack_begin(u, dict, s, #raw)
+      local had, place = -1, nil
+      for want = math.random(0, 50), #raw + 200, math.random(1, 300) do
+        local got = C.mw_unpack_more(u, want)
+        place = place or got.p
+        assert.is_true(got.p == place and got.n >= math.min(want, #raw) and tonumber(got.n) >= had)
+        had = tonumber(got.n)
+        assert.equal(raw:sub(1, had), unit.str(got))
+      end
+      assert.equal(raw, unit.str(C.mw_unpack_more(u, #raw)))
+    end
+    done(p, C.mw_packer_free)
+    done(u, C.mw_unpacker_free)
+  end)
+
+  it("are unpacked no further than is asked for", function()
+    local p, u = packer(), unpacker()
+    local parts = {}
+    for i = 1, 20000 do parts[i] = hex(8) .. "the same again" end
+    local raw = table.concat(parts)
+    local packed = pack(p, raw)
+    assert.is_true(#packed < #raw)
+    local s = unit.slice(packed)
+    C.mw_unpack_begin(u, nil, s, #raw)
+    assert.is_true(C.mw_unpack_more(u, 2000).n < 2100)
+    done(p, C.mw_packer_free)
+    done(u, C.mw_unpacker_free)
+  end)
+
   it("come back as they were, before and after the dictionary is frozen", function()
     local p, u = packer(), unpacker()
     local kept = {}
