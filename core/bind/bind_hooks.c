@@ -218,8 +218,8 @@ int mw_bind_remove_indexer(lua_State *L) {
 }
 
 // The table on top of the stack as an object of the same key as `in`.
-static int object_of_table(struct hook *k, struct mw_object *in, struct mw_object **out,
-                           struct mw_err *err) {
+static int object_of_table(struct hook *k, struct mw_object *in, bool is_new,
+                           struct mw_object **out, struct mw_err *err) {
   mw_buf_reset(&k->json);
   int rc = mw_codec_encode(k->L, -1, &k->json, err);
   if (rc < 0) return rc;
@@ -228,7 +228,7 @@ static int object_of_table(struct hook *k, struct mw_object *in, struct mw_objec
   rc = mw_item_scan(k->scanner, &c, mw_projection_all(), NULL, &item, err);
   if (rc < 0) return rc;
   item.partial = true;  // as far as anybody can tell
-  *out = mw_object_new(&item, k->packer, false, err);
+  *out = mw_object_new(&item, k->packer, is_new, err);
   if (*out == NULL) return MW_ESCRIPT;
   if (mw_slice_eq(mw_object_key(*out), mw_object_key(in))) return 0;
   mw_object_unref(*out);
@@ -237,16 +237,17 @@ static int object_of_table(struct hook *k, struct mw_object *in, struct mw_objec
 }
 
 // What the transform returned, on top of the stack.
-static int read_transformed(struct hook *k, struct mw_object *in, struct mw_object **out,
-                            struct mw_err *err) {
+static int read_transformed(struct hook *k, struct mw_object *in, bool is_new,
+                            struct mw_object **out, struct mw_err *err) {
   if (lua_isnil(k->L, -1)) return 1;
-  if (lua_istable(k->L, -1)) return object_of_table(k, in, out, err);
+  if (lua_istable(k->L, -1)) return object_of_table(k, in, is_new, out, err);
   return mw_err_set(err, MW_ESCRIPT, "a transform returns an object or nil, not a %s",
                     luaL_typename(k->L, -1));
 }
 
 // The script gets a table of its own to change; returning nothing drops the object.
-static int transform(void *ctx, struct mw_object *in, struct mw_object **out, struct mw_err *err) {
+static int transform(void *ctx, struct mw_object *in, const struct mw_object *stored,
+                     struct mw_object **out, struct mw_err *err) {
   struct hook *k = ctx;
   lua_State *L = k->L;
   mw_luaref_push(L, k->fn);
@@ -258,7 +259,7 @@ static int transform(void *ctx, struct mw_object *in, struct mw_object **out, st
   k->calling = true;
   rc = mw_script_call_as(L, "a transform", 1, 1, err);
   if (rc == 0) {
-    rc = read_transformed(k, in, out, err);
+    rc = read_transformed(k, in, stored == NULL, out, err);
     lua_pop(L, 1);
   }
   k->calling = false;

@@ -57,7 +57,8 @@ static enum verdict shape(struct mw_applier *a, struct mw_object *in, struct mw_
     return SHAPED;
   }
   struct mw_err err = {0};
-  int rc = ((mw_transform_cb)transform->call)(transform->ctx, in, out, &err);
+  const struct mw_object *stored = mw_indexer_get(a->indexer, mw_object_key(in));
+  int rc = ((mw_transform_cb)transform->call)(transform->ctx, in, stored, out, &err);
   if (rc == 1) return DROPPED;
   if (rc == 0 && mw_slice_eq(mw_object_key(*out), mw_object_key(in))) return SHAPED;
   if (rc == 0) {

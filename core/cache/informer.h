@@ -37,10 +37,11 @@ struct mw_informer_config {
 struct mw_informer;
 
 // A transform turns an object into another of the same key, on the script thread, before the store
-// sees it. 0 and *out with +1 (may be `in` itself, referenced again); 1: drop the object, as if it
-// had not been sent; negative: failed, err says why.
-typedef int (*mw_transform_cb)(void *ctx, struct mw_object *in, struct mw_object **out,
-                               struct mw_err *err);
+// sees it. stored is what the store has, NULL for nothing. 0 and *out with +1 (may be `in` itself,
+// referenced again); 1: drop the object, as if it had not been sent; negative: failed, err says
+// why.
+typedef int (*mw_transform_cb)(void *ctx, struct mw_object *in, const struct mw_object *stored,
+                               struct mw_object **out, struct mw_err *err);
 typedef void (*mw_informer_error_cb)(void *ctx, enum mw_error_place place, const struct mw_err *err,
                                      const char *again);
 

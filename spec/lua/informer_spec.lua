@@ -469,6 +469,36 @@ describe("a transform", function()
     end
   end)
 
+  it("leaves objects of one family as small as they would be without it", function()
+    local names = {}
+    for i = 0, 3999 do names[("app%d-%d"):format(i % 40, i)] = {} end
+    local out = rig.run(rig.pods(names), [[
+      local texts = {}
+      local function text_of(family)  -- 4 KB that no other family has
+        local parts = {}
+        math.randomseed(tonumber(family))
+        for i = 1, 400 do parts[i] = ("%010d"):format(math.random(0, 9999999999)) end
+        return table.concat(parts)
+      end
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {
+        transform = function(pod)
+          local family = pod.metadata.name:match("app(%d+)")
+          texts[family] = texts[family] or text_of(family)
+          pod.spec = { text = texts[family] }
+          return pod
+        end,
+      }
+      local informer = factory:core():v1():pods():informer()
+      factory:start(stop)
+      factory:wait_for_cache_sync()
+      local stats = informer:stats()
+      print(stats.objects, stats.object_bytes / stats.objects < 2000)
+      stop:close()
+    ]])
+    assert.equal("4000\ttrue\n", out)
+  end)
+
   it("as lists of paths drops and keeps while it reads", function() -- row 24
     for _, streaming in ipairs { "true", "false" } do
       local out = rig.run(rig.pods { a = {} }, ([[

@@ -80,8 +80,8 @@ local c = {
   closed = ffi.cast("void (*)(void *)", guarded("on_closed")),
   late = ffi.cast("void (*)(void *, size_t)", guarded("on_late")),
   call = ffi.cast("void (*)(void *)", guarded("on_call")),
-  transform = ffi.cast("int (*)(void *, struct mw_object *, struct mw_object **, struct mw_err *)",
-    guarded("on_transform", -1)),
+  transform = ffi.cast("int (*)(void *, struct mw_object *, const struct mw_object *, struct mw_object **," ..
+    "struct mw_err *)", guarded("on_transform", -1)),
   index = ffi.cast("int (*)(void *, struct mw_object *, struct mw_values *, struct mw_err *)",
     guarded("on_index", -1)),
   error = ffi.cast("void (*)(void *, enum mw_error_place, const struct mw_err *, const char *)",

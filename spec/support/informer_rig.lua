@@ -143,7 +143,7 @@ end
 
 --- fn(o) returns an object, nil to drop it, or raises to fail.
 function Informer:set_transform(fn, owner)
-  local cb, ctx = kit.callback("transform", function(o, out, err)
+  local cb, ctx = kit.callback("transform", function(o, _, out, err)
     local ok, result = pcall(fn, o)
     if not ok then
       C.mw_err_set(err, C.MW_ESCRIPT, "%s", tostring(result))
