@@ -9,7 +9,11 @@
 
 #include "base/alloc.h"
 
-#ifdef __SANITIZE_ADDRESS__
+// gcc says it one way, clang another.
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
