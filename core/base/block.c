@@ -14,10 +14,9 @@
 #define __has_feature(x) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#include <sanitizer/asan_interface.h>
+#define KEEPS false
 #else
-#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define KEEPS true
 #endif
 
 enum {
@@ -41,6 +40,11 @@ static struct stack stacks[LARGEST / STEP + 1];
 
 static size_t rounded(size_t n) { return n > 0 ? (n + STEP - 1) / STEP * STEP : STEP; }
 
+// The stack for blocks of n bytes; NULL: they are not kept.
+static struct stack *stack_for(size_t n) {
+  return KEEPS && n <= LARGEST ? &stacks[rounded(n) / STEP] : NULL;
+}
+
 // NULL: none, or another thread is at it.
 static struct block *pop(struct stack *s) {
   if (atomic_load_explicit(&s->top, memory_order_relaxed) == NULL) return NULL;
@@ -62,37 +66,32 @@ static void push(struct stack *s, struct block *b) {
 }
 
 void *mw_block_get(size_t n) {
-  size_t size = rounded(n);
-  struct block *b = size <= LARGEST ? pop(&stacks[size / STEP]) : NULL;
-  if (b == NULL) return mw_xmalloc(size);
-  ASAN_UNPOISON_MEMORY_REGION(b, size);
-  return b;
+  struct stack *s = stack_for(n);
+  if (s == NULL) return mw_xmalloc(n);
+  struct block *b = pop(s);
+  return b != NULL ? (void *)b : mw_xmalloc(rounded(n));
 }
 
 void mw_block_put(void *p, size_t n) {
   if (p == NULL) return;
-  size_t size = rounded(n);
-  struct stack *s = size <= LARGEST ? &stacks[size / STEP] : NULL;
-  if (s == NULL || atomic_load_explicit(&s->count, memory_order_relaxed) >= KEEP_BYTES / size) {
+  struct stack *s = stack_for(n);
+  if (s == NULL ||
+      atomic_load_explicit(&s->count, memory_order_relaxed) >= KEEP_BYTES / rounded(n)) {
     mw_free(p);
     return;
   }
   atomic_fetch_add_explicit(&s->count, 1, memory_order_relaxed);
-  ASAN_POISON_MEMORY_REGION((char *)p + sizeof(struct block), size - sizeof(struct block));
   push(s, p);
 }
 
 void mw_block_trim(void) {
-  for (size_t size = STEP; size <= LARGEST; size += STEP) {
+  for (size_t i = 0; i < sizeof stacks / sizeof stacks[0]; i++) {
     struct block *b;
-    while ((b = pop(&stacks[size / STEP])) != NULL) {
-      ASAN_UNPOISON_MEMORY_REGION(b, size);
-      mw_free(b);
-    }
+    while ((b = pop(&stacks[i])) != NULL) mw_free(b);
   }
 }
 
 size_t mw_block_kept(size_t n) {
-  size_t size = rounded(n);
-  return size <= LARGEST ? atomic_load(&stacks[size / STEP].count) : 0;
+  struct stack *s = stack_for(n);
+  return s != NULL ? atomic_load(&s->count) : 0;
 }

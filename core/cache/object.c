@@ -240,12 +240,8 @@ size_t mw_object_memory(const struct mw_object *o) {
 }
 
 struct mw_slice mw_object_json(const struct mw_object *o, struct mw_unpacker *u) {
-  return mw_object_json_head(o, u, o->raw_len);
-}
-
-struct mw_slice mw_object_json_head(const struct mw_object *o, struct mw_unpacker *u, size_t want) {
   mw_object_unpack(o, u);
-  return mw_unpack_more(u, want);
+  return mw_unpack_more(u, o->raw_len);
 }
 
 void mw_object_unpack(const struct mw_object *o, struct mw_unpacker *u) {

@@ -54,10 +54,8 @@ size_t mw_object_memory(const struct mw_object *o);
 
 // The JSON, unpacked into u's memory: valid until u is used again. {NULL, 0}: damaged.
 struct mw_slice mw_object_json(const struct mw_object *o, struct mw_unpacker *u);
-// The same, but only the first `want` bytes (at least) are sure to be there: enough for what
-// stands early, as the metadata does, at a fraction of the cost.
-struct mw_slice mw_object_json_head(const struct mw_object *o, struct mw_unpacker *u, size_t want);
-// Begins to unpack it: mw_unpack_more (wire/pack.h) goes on, as long as o is there.
+// Begins to unpack it: mw_unpack_more (wire/pack.h) goes on as far as is wanted, as long as o is
+// there. What stands early, as the metadata does, then comes at a fraction of the cost.
 void mw_object_unpack(const struct mw_object *o, struct mw_unpacker *u);
 // From the start of an object's JSON to the value of metadata's member `key`: 1 found, 0 absent,
 // negative when the JSON ends or breaks before that is known (then look at the whole).

@@ -14,6 +14,7 @@ static int find_value(struct mw_slice json, struct mw_slice key, struct mw_slice
   const char *start = c.p;
   rc = mw_json_skip(&c);
   if (rc < 0) return rc;
+  if (c.p == c.end) return MW_EPARSE;  // a number may go on
   *value = mw_slice(start, (size_t)(c.p - start));
   return 1;
 }
@@ -21,8 +22,9 @@ static int find_value(struct mw_slice json, struct mw_slice key, struct mw_slice
 int mw_metadata_value(const struct mw_object *o, struct mw_unpacker *u, struct mw_slice key,
                       struct mw_slice *value) {
   size_t all = mw_object_raw_size(o);
+  mw_object_unpack(o, u);
   for (size_t want = HEAD_WANT;; want = all) {
-    struct mw_slice json = mw_object_json_head(o, u, want);
+    struct mw_slice json = mw_unpack_more(u, want);
     int rc = json.n > 0 ? find_value(json, key, value) : MW_EPARSE;
     if (rc >= 0 || want >= all) return rc;
   }

@@ -230,7 +230,7 @@ size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, char *out) {
 
 // Unpacking.
 
-// Copies n bytes, and up to MW_LZ_SLACK - 1 more: there is room to read and to write them. What is
+// Copies n bytes, and up to MW_LZ_SLACK more: there is room to read and to write them. What is
 // read lies that far in front of what is written, or elsewhere.
 static inline void copy_words(char *to, const char *from, size_t n) {
   char *end = to + n;

@@ -273,9 +273,3 @@ struct mw_slice mw_unpack_more(struct mw_unpacker *u, size_t want) {
   if (t->out != NULL && t->n < t->all && !mw_lz_unpack(t, want)) t->out = NULL;
   return mw_slice(t->out, t->out != NULL ? t->n : 0);
 }
-
-struct mw_slice mw_unpack(struct mw_unpacker *u, const struct mw_dict *dict, struct mw_slice packed,
-                          size_t raw_len, size_t want) {
-  mw_unpack_begin(u, dict, packed, raw_len);
-  return mw_unpack_more(u, want);
-}

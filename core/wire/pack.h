@@ -61,6 +61,3 @@ void mw_unpack_begin(struct mw_unpacker *u, const struct mw_dict *dict, struct m
 // What is there of it, and at least its first `want` bytes, or all. It begins where it began
 // before. {NULL, 0} if the bytes are damaged.
 struct mw_slice mw_unpack_more(struct mw_unpacker *u, size_t want);
-// Both.
-struct mw_slice mw_unpack(struct mw_unpacker *u, const struct mw_dict *dict, struct mw_slice packed,
-                          size_t raw_len, size_t want);

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "wire/json.h"
 
-#ifdef __SSE2__
+#ifdef __x86_64__
 #include <immintrin.h>
 #endif
 
@@ -103,8 +103,7 @@ size_t mw_utf8_sequence(const char *s, const char *end) {
   return n;
 }
 
-// The first byte from p on that is not plain text: a quote, a backslash, control or not ASCII.
-#ifdef __SSE2__
+#ifdef __x86_64__
 // Bytes are classified 64 at a time, ahead of the cursor: the next stop is then a shift and a bit
 // scan away, whereas a comparison per string would make each string wait for the one before.
 static inline uint64_t stops16(const char *p) {
@@ -139,6 +138,7 @@ static uint64_t stops_tail(const char *p, const char *end) {
   return stops64(block);
 }
 
+// The first byte from p on that is not plain text: a quote, a backslash, control or not ASCII.
 static inline const char *plain_run(struct mw_walk *w, const char *p) {
   for (;;) {
     uintptr_t at = (uintptr_t)p - (uintptr_t)w->block;
@@ -380,7 +380,11 @@ colon:
   goto value;
 }
 
-#ifdef __SSE2__
+#ifdef __x86_64__
+// How many blocks without a string are looked over for the next one. It may belong to another
+// value, and who goes from value to value would look over the same blocks again and again.
+enum { AHEAD_MAX = 16 };
+
 // The stops of what lies ahead.
 struct ahead {
   const char *block;  // 64 bytes, with one more behind them
@@ -403,12 +407,14 @@ static inline __attribute__((always_inline)) bool look_ahead(struct mw_walk *w, 
   return true;
 }
 
-// Takes the next stop; false near the end.
+// Takes the next stop, at most so many blocks further on; false when there is none, and near the
+// end.
 static inline __attribute__((always_inline)) bool next_stop(const struct mw_walk *w,
-                                                            struct ahead *a, bool wide) {
+                                                            struct ahead *a, size_t blocks,
+                                                            bool wide) {
   while (__builtin_expect(a->left == 0, 0)) {
     a->block += 64;
-    if (__builtin_expect(w->end - a->block <= 64, 0)) return false;
+    if (__builtin_expect(w->end - a->block <= 64 || blocks-- == 0, 0)) return false;
     a->left = wide ? stops64_wide(a->block) : stops64(a->block);
   }
   a->stop = a->block + __builtin_ctzll(a->left);
@@ -419,7 +425,7 @@ static inline __attribute__((always_inline)) bool next_stop(const struct mw_walk
 // Behind the string that begins at the last stop; NULL when that is for the careful walker.
 static inline __attribute__((always_inline)) const char *pass_string(struct mw_walk *w,
                                                                      struct ahead *a, bool wide) {
-  if (!next_stop(w, a, wide)) return NULL;
+  if (!next_stop(w, a, SIZE_MAX, wide)) return NULL;
   if (__builtin_expect(*a->stop == '"', 1)) return a->stop + 1;
   const char *p = string_rest(w, a->stop);
   return p != NULL && look_ahead(w, p, a) ? p : NULL;
@@ -436,15 +442,15 @@ static inline __attribute__((always_inline)) bool hurry(struct mw_walk *w, struc
   const char *behind;
   unsigned depth = t->depth;
   char closing = 0;
-  enum place place = AT_VALUE;
-  if (!look_ahead(w, p, &a) || !next_stop(w, &a, wide)) return false;
+  enum place place;
+  if (!look_ahead(w, p, &a) || !next_stop(w, &a, AHEAD_MAX, wide)) return false;
 value:
   place = AT_VALUE;
   if (p == a.stop) {
     if (*p != '"' || (behind = pass_string(w, &a, wide)) == NULL) goto stuck;
     p = behind;
     place = BEHIND_VALUE;
-    if (!next_stop(w, &a, wide)) goto stuck;
+    if (!next_stop(w, &a, AHEAD_MAX, wide)) goto stuck;
   } else if (*p == '{' || *p == '[') {
     if (depth == MW_JSON_DEPTH_MAX) goto stuck;
     closing = *p++ == '{' ? '}' : ']';
@@ -479,7 +485,7 @@ key:
   if (p != a.stop || *p != '"' || (behind = pass_string(w, &a, wide)) == NULL) goto stuck;
   p = behind;
   place = AT_COLON;
-  if (!next_stop(w, &a, wide) || *p != ':') goto stuck;
+  if (!next_stop(w, &a, AHEAD_MAX, wide) || *p != ':') goto stuck;
   p++;
   goto value;
 stuck:

@@ -113,7 +113,7 @@ static void chunk(struct conn *c, const char *text) {
 
 // A number in so many digits. The storm has many of them, and printf is no part of it.
 static void put_number(struct conn *c, uint64_t value, unsigned base, size_t digits) {
-  char text[20];
+  char text[SENT_DIGITS];
   for (size_t i = digits; i-- > 0; value /= base) text[i] = "0123456789abcdef"[value % base];
   put(c, text, digits);
 }

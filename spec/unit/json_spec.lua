@@ -97,6 +97,24 @@ describe("json", function()
       end
     end)
 
+    it("takes as long for an element wherever it stands", function()
+      local function seconds(count)
+        local c, offset, memory = cursor("[" .. ("[[],7],"):rep(count) .. "[]]")
+        local first, n, start = ffi.new("bool[1]", true), 0, os.clock()
+        assert.equal(0, C.mw_json_enter(c))
+        while C.mw_json_element(c, first) > 0 do
+          if C.mw_json_skip(c) ~= 0 then error("refused") end
+          n = n + 1
+        end
+        local took = os.clock() - start
+        assert.same({ count + 1, 7 * count + 4 }, { n, offset() })
+        assert(memory)
+        return took
+      end
+      seconds(20000)
+      assert.is_true(seconds(160000) < 30 * seconds(20000))
+    end)
+
     -- The byte-wise skimmer knows nothing of blocks and of hurrying. Where the text is cut it has no place to
     -- name.
     local function skim(text)

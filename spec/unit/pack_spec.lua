@@ -15,7 +15,9 @@ local function pack(p, raw)
 end
 
 local function unpack_(u, packed, dict, raw_len, want)
-  local s = C.mw_unpack(u, dict, unit.slice(packed), raw_len, want or raw_len)
+  local bytes = unit.slice(packed)
+  C.mw_unpack_begin(u, dict, bytes, raw_len)
+  local s = C.mw_unpack_more(u, want or raw_len)
   return s.p ~= nil and unit.str(s) or nil
 end
 
