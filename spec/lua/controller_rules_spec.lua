@@ -95,8 +95,9 @@ describe("the failures of a key", function()
       }
     ]], [[
       create("a", { v = "1" })
+      logged("a 1", "a 2")
       create("b", { v = "1" })
-      logged("a 1", "b 1", "a 2")
+      logged("a 1", "a 2", "b 1")
       same("error", controller:history("play/a")[1].result)
     ]])
     has(err, "cpu budget exceeded: endless play/a ran for more than 1 s without awaiting")
