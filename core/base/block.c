@@ -5,7 +5,7 @@
 #include "base/block.h"
 
 #include <stdatomic.h>
-#include <stdint.h>
+#include <stdbool.h>
 
 #include "base/alloc.h"
 

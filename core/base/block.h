@@ -7,7 +7,6 @@
 // which has to see each block come and go, nothing is kept. Thread-safe.
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 // n bytes, with anything in them.

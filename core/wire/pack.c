@@ -19,6 +19,7 @@ enum {
   SAMPLE_MAX = 12 * 1024,      // of a larger object only the beginning
   GOOD_RATIO = 8,              // what packs this well teaches nothing
   RAW_MAX = 64 * 1024 * 1024,  // more is damage
+  OUT_ROOM = 16 * 1024,        // for what is unpacked, at the start
   KEEP_MAX = 1024 * 1024,      // output room that outlives a large object
   FAMILIES = 4096,             // a power of two
   MEMBERS = 24,                // of a family that gets a template, and the most that are counted
@@ -248,7 +249,7 @@ void mw_unpacker_free(struct mw_unpacker *u) {
 static char *room_for(struct mw_unpacker *u, size_t n) {
   n += MW_LZ_SLACK;
   if (u->cap < n || (u->cap > KEEP_MAX && n < KEEP_MAX / 4)) {
-    size_t cap = FIRST_ROOM;
+    size_t cap = OUT_ROOM;
     while (cap < n) cap *= 2;
     mw_free(u->memory);
     u->memory = mw_xmalloc(cap);

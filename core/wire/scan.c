@@ -461,7 +461,7 @@ value:
     if (closing == ']') goto value;
     goto key;
   } else {
-    if (*p == ' ' || (behind = scalar(w, p)) == NULL) goto stuck;
+    if ((behind = scalar(w, p)) == NULL) goto stuck;  // white space is none
     p = behind;
   }
 behind:

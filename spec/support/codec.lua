@@ -57,12 +57,12 @@ local function value(random, opts, depth)
     local v = value(random, opts, depth - 1)
     parts[i] = array and v or ('%s:%s'):format(codec.encode(words[random(#words)] .. i), v)
   end
-  local space = random(4) == 1 and " " or ""
+  local space = random(4) == 1 and not opts.tight and " " or ""
   return (array and "[%s]" or "{%s}"):format(space .. table.concat(parts, space .. "," .. space) .. space)
 end
 
 --- A random JSON document. opts.plain leaves out what lua-cjson does not keep: empty containers,
---- null and large numbers.
+--- null and large numbers; opts.tight has no white space.
 function support.document(random, opts, depth)
   return value(random, opts or {}, depth or 5)
 end

@@ -1,3 +1,4 @@
+local support = require "spec.support.codec"
 local unit = require "spec.support.unit"
 local C, ffi = unit.C, unit.ffi
 
@@ -130,34 +131,20 @@ describe("json", function()
     local parts = { "{", "}", "[", "]", ",", ":", '"', "\\", " ", "\n", "x", "7", "-", "true", "null", "\1",
       "é", "\195", '"a":', '"b"', '{"k":"v"}', '[1,{}]', '{}', ("y"):rep(40), '"\\u00e9"', '"\\q"' }
 
-    local function random_value(depth)
-      local kind = math.random(depth > 4 and 4 or 7)
-      if kind == 1 then return '"' .. ("z"):rep(math.random(0, 30)) .. '"' end
-      if kind == 2 then return tostring(math.random(-9999, 9999)) end
-      if kind == 3 then return '"é\\"\\\\' .. math.random(99) .. '"' end
-      if kind == 4 then return ({ "true", "false", "null", "{}", "[]", "-1.5e3" })[math.random(6)] end
-      local list = {}
-      for i = 1, math.random(0, 5) do
-        list[i] = (kind < 7 and ('"key%d":'):format(i) or "") .. random_value(depth + 1)
-      end
-      local text = table.concat(list, math.random(9) == 1 and " , " or ",")
-      return kind < 7 and "{" .. text .. "}" or "[" .. text .. "]"
-    end
-
     -- Puts something in, or takes something out, somewhere.
-    local function damage(text)
-      local at = math.random(#text)
-      local behind = text:sub(at + math.random(0, 2))
-      return text:sub(1, at - 1) .. parts[math.random(#parts)] .. behind
+    local function damage(text, random)
+      local at = random(#text)
+      local behind = text:sub(at + random(0, 2))
+      return text:sub(1, at - 1) .. parts[random(#parts)] .. behind
     end
 
     it("says what reading byte by byte says, wide or narrow, near the end or far from it", function()
-      math.randomseed(5)
-      local accepted, refused = 0, 0
+      local random, accepted, refused = support.random(5), 0, 0
       for i = 1, 20000 do
-        local text = "[" .. random_value(0) .. "," .. random_value(0) .. "]"
-        if i % 2 == 0 then text = damage(text) end
-        text = text .. (" "):rep(math.random(0, 1) * 130)
+        local options = { tight = i % 3 > 0 }
+        local text = "[" .. support.document(random, options, 4) .. "," .. support.document(random, options, 4) .. "]"
+        if i % 2 == 0 then text = damage(text, random) end
+        text = text .. (" "):rep(random(0, 1) * 130)
         local rc, at = skim(text)
         for _, narrow in ipairs { true, false } do
           C.mw_narrow = narrow
