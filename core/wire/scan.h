@@ -86,11 +86,11 @@ extern bool mw_narrow;
 // Functions marked so are compiled for the wider registers that most processors have, and are
 // called where mw_is_wide() says that this one does. Each has a twin for those that every one has
 // (SSE2), with the same results.
-#define MW_WIDE __attribute__((target("avx2,bmi,popcnt")))
+#define MW_WIDE __attribute__((target("avx2,bmi,popcnt,pclmul")))
 
 static inline bool mw_is_wide(void) {
   return !mw_narrow && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("popcnt");
+         __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("pclmul");
 }
 #endif
 
