@@ -21,7 +21,7 @@ enum {
   MW_LZ_REACH = 65535,
   MW_LZ_DICT_BITS = 13,
   MW_LZ_OWN_BITS = 11,
-  MW_LZ_SLACK = 16,  // room behind a text and behind its dictionary, for copies of whole words
+  MW_LZ_SLACK = 32,  // room behind a text and behind its dictionary, for copies of whole words
 };
 
 // The most bytes that n can pack to.

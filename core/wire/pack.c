@@ -27,6 +27,8 @@ enum {
   TEMPLATE_MAX = 24 * 1024,    // and larger ones make none
   ALIKE_RATIO = 4,             // what packs less well is not like the template
   UNLIKE = 4,                  // members that one who is not counts for
+  LINE = 64,                   // bytes that processors take from each other at once
+  NEAR_AHEAD = 4 * 1024,       // of a template that is fetched before it is read
 };
 
 // One of `every` objects is looked at, until `seen` objects have passed.
@@ -39,7 +41,8 @@ static const struct stage stages[] = {{256, 4}, {2048, 32}};
 enum { STAGES = sizeof stages / sizeof stages[0] };
 
 struct mw_dict {
-  atomic_size_t refs;
+  atomic_size_t refs;  // written all the time, by several threads; the rest is only read
+  char apart[LINE - sizeof(atomic_size_t)];
   size_t n;
   char bytes[];  // and MW_LZ_SLACK more
 };
@@ -258,10 +261,19 @@ static char *room_for(struct mw_unpacker *u, size_t n) {
   return u->memory;
 }
 
+static void fetch(const char *p, size_t n) {
+  for (size_t i = 0; i < n; i += LINE) __builtin_prefetch(p + i);
+}
+
 void mw_unpack_begin(struct mw_unpacker *u, const struct mw_dict *dict, struct mw_slice packed,
                      size_t raw_len) {
   u->text = (struct mw_lz_text){.packed = packed, .all = raw_len};
   if (dict != NULL) u->text.dict = mw_slice(dict->bytes, dict->n);
+  // A template is read from its beginning on, about as far as the text is.
+  if (dict != NULL && dict->n <= TEMPLATE_MAX) {
+    fetch(packed.p, packed.n < NEAR_AHEAD ? packed.n : NEAR_AHEAD);
+    fetch(dict->bytes, dict->n < NEAR_AHEAD ? dict->n : NEAR_AHEAD);
+  }
   if (raw_len > RAW_MAX || packed.n > raw_len) return;
   u->text.out = room_for(u, raw_len);
   if (packed.n < raw_len) return;
