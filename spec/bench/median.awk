@@ -1,4 +1,4 @@
-# For the tables of scripts/bench: the median of numbers in a text.
+# For the tables of scripts/bench: the median and the least of numbers in a text.
 function median_of(text,    v, n, i, j, t) {
   n = split(text, v, " ")
   for (i = 2; i <= n; i++) {
@@ -7,4 +7,10 @@ function median_of(text,    v, n, i, j, t) {
     v[j + 1] = t
   }
   return n > 0 ? v[int((n + 1) / 2)] + 0 : 0
+}
+
+function least_of(text,    v, n, i, least) {
+  n = split(text, v, " ")
+  for (i = 1; i <= n; i++) if (i == 1 || v[i] + 0 < least) least = v[i] + 0
+  return least + 0
 }
