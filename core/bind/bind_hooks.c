@@ -284,7 +284,7 @@ int mw_bind_set_transform(lua_State *L) {
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   struct hook *k = hook_new(L, h);
-  k->scanner = mw_item_scanner_new();
+  k->scanner = mw_item_scanner_new(NULL);
   k->packer = mw_packer_new();
   mw_buf_init(&k->json, MW_ITEM_SIZE_MAX);
   hook_place(k, place_transform);

@@ -165,7 +165,7 @@ struct mw_object *mw_object_new(const struct mw_item *item, struct mw_packer *pa
   size_t bound = mw_pack_bound(item->json.n);
   char *scratch = bound <= sizeof small ? small : mw_xmalloc(bound);
   struct mw_dict *dict = NULL;
-  struct mw_pack_hint hint = {item->name, is_new};
+  struct mw_pack_hint hint = {item->name, is_new, item->beside};
   size_t packed = mw_pack(packer, &hint, item->json, scratch, &dict);
   struct mw_object *o = assemble(item, mw_slice(scratch, packed), dict);
   if (scratch != small) mw_free(scratch);

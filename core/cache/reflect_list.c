@@ -251,7 +251,7 @@ static void request_page(struct mw_reflector *r) {
   mw_buf_init(&path, PATH_LIMIT);
   int rc = page_path(r, &path);
   if (rc == 0) {
-    r->list_split = mw_list_split_new(r->config.projection, on_item, r);
+    r->list_split = mw_list_split_new(r->config.projection, r->packer, on_item, r);
     r->http_status = 0;
     r->drop_told = false;
     r->body_err = (struct mw_err){0};

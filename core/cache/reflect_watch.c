@@ -224,7 +224,7 @@ static int send_request(struct mw_reflector *r, const char *rv) {
         .head_timeout = r->config.head_timeout,
         .is_watch = true,
     };
-    r->watch.split = mw_watch_split_new(r->config.projection, mw_reflect_event, r);
+    r->watch.split = mw_watch_split_new(r->config.projection, r->packer, mw_reflect_event, r);
     mw_reflect_count(r->stats, MW_REFLECT_WATCHES);
     r->request = mw_http_start(r->http, r->endpoint, &options, &callbacks, r);
   }

@@ -8,6 +8,7 @@
 #include "wire/item.h"
 
 #include "base/alloc.h"
+#include "wire/pack.h"
 #include "wire/projection.h"
 #include "wire/scan.h"
 
@@ -29,6 +30,8 @@ enum spot {
   SPOT_LABEL,
   SPOT_ANNOTATIONS,
   SPOT_END_MARK,
+  SPOT_MANAGED,  // metadata.managedFields
+  SPOT_SECTION,  // of the root: spec, status ...
 };
 
 struct mw_item_scanner {
@@ -41,6 +44,9 @@ struct mw_item_scanner {
   struct mw_item item;
   bool has_kind;
   bool has_api_version;
+  struct mw_packer *packer;  // NULL: none
+  struct mw_runs runs;
+  bool chosen;  // item.beside.template is, by the name
 };
 
 struct member {
@@ -51,10 +57,11 @@ struct member {
 };
 
 static int visit(struct mw_item_scanner *s, const struct mw_projection_node *node, enum spot spot,
-                 unsigned depth);
+                 struct mw_slice name, unsigned depth);
 
-struct mw_item_scanner *mw_item_scanner_new(void) {
+struct mw_item_scanner *mw_item_scanner_new(struct mw_packer *packer) {
   struct mw_item_scanner *s = mw_xcalloc(1, sizeof *s);
+  s->packer = packer;
   mw_buf_init(&s->out, 2 * (size_t)MW_ITEM_SIZE_MAX);
   mw_buf_init(&s->text, 3 * (size_t)MW_ITEM_SIZE_MAX);
   mw_buf_init(&s->front, MW_ITEM_SIZE_MAX);
@@ -67,6 +74,7 @@ void mw_item_scanner_free(struct mw_item_scanner *s) {
   mw_buf_deinit(&s->text);
   mw_buf_deinit(&s->front);
   mw_free(s->labels);
+  mw_free(s->runs.v);
   mw_free(s);
 }
 
@@ -166,6 +174,8 @@ static enum spot metadata_spot(struct mw_slice name) {
       return mw_slice_eq(name, MW_SLICE("namespace")) ? SPOT_NAMESPACE : SPOT_OTHER;
     case 11:
       return mw_slice_eq(name, MW_SLICE("annotations")) ? SPOT_ANNOTATIONS : SPOT_OTHER;
+    case 13:
+      return mw_slice_eq(name, MW_SLICE("managedFields")) ? SPOT_MANAGED : SPOT_OTHER;
     case 15:
       return mw_slice_eq(name, MW_SLICE("resourceVersion")) ? SPOT_RV : SPOT_OTHER;
     case 17:
@@ -181,7 +191,7 @@ static enum spot spot_of(enum spot parent, struct mw_slice name) {
       if (mw_slice_eq(name, MW_SLICE("metadata"))) return SPOT_METADATA;
       if (mw_slice_eq(name, MW_SLICE("kind"))) return SPOT_KIND;
       if (mw_slice_eq(name, MW_SLICE("apiVersion"))) return SPOT_API_VERSION;
-      return SPOT_OTHER;
+      return SPOT_SECTION;
     case SPOT_METADATA:
       return metadata_spot(name);
     case SPOT_LABELS:
@@ -239,7 +249,7 @@ static int visit_dropped(struct mw_item_scanner *s, enum spot spot, struct mw_sl
   mw_walk_flush(w, sep);
   char *out = w->out;
   w->out = NULL;
-  int rc = spot == SPOT_LABEL ? visit_label(s, name, depth) : visit(s, NULL, spot, depth);
+  int rc = visit(s, NULL, spot, name, depth);
   w->out = out;
   w->run = w->p;
   return rc;
@@ -269,8 +279,7 @@ static int copy_object(struct mw_item_scanner *s, const struct mw_projection_nod
     } else {
       if (!m.tight || (m.comma && kept == 0)) emit_member(w, &m, sep, kept > 0);
       kept++;
-      rc = inner == SPOT_LABEL ? visit_label(s, m.name, depth + 1)
-                               : visit(s, child, inner, depth + 1);
+      rc = visit(s, child, inner, m.name, depth + 1);
     }
     if (rc < 0) return rc;
     sep = w->p;
@@ -306,7 +315,7 @@ static int copy_array(struct mw_item_scanner *s, const struct mw_projection_node
         if (kept > 0) emit(w, ",", 1);
       }
       kept++;
-      rc = visit(s, node->star, SPOT_OTHER, depth + 1);
+      rc = visit(s, node->star, SPOT_OTHER, mw_slice(NULL, 0), depth + 1);
     }
     if (rc < 0) return rc;
     sep = w->p;
@@ -336,9 +345,35 @@ static int visit_other(struct mw_item_scanner *s, const struct mw_projection_nod
   return mw_walk_value(w, depth);
 }
 
-// A value; its first byte is there.
+static const struct mw_template *template_of(struct mw_item_scanner *s) {
+  if (!s->chosen && s->packer != NULL && s->item.name.n > 0) {
+    s->item.beside.template = mw_packer_template(s->packer, s->item.name);
+    s->chosen = true;
+  }
+  return s->item.beside.template;
+}
+
+// What objects of one family have alike, so that it is worth a look at the template.
+static int visit_section(struct mw_item_scanner *s, const struct mw_projection_node *node,
+                         enum spot spot, struct mw_slice name, unsigned depth) {
+  const struct mw_template *t = node == NULL ? template_of(s) : NULL;
+  int section = t != NULL ? mw_template_section(t, spot == SPOT_MANAGED, name) : -1;
+  if (section >= 0 && mw_template_walk(t, section, &s->w, s->out.p, &s->runs)) return 0;
+  return visit_other(s, node, SPOT_OTHER, depth);
+}
+
+static int visit_managed(struct mw_item_scanner *s, const struct mw_projection_node *node,
+                         struct mw_slice name, unsigned depth) {
+  const char *from = s->w.p;
+  int rc = visit_section(s, node, SPOT_MANAGED, name, depth);
+  bool is_left_out = s->w.out == NULL;
+  if (rc == 0 && is_left_out) s->item.beside.managed = mw_slice(from, (size_t)(s->w.p - from));
+  return rc;
+}
+
+// A value; its first byte is there. name: of the member that it belongs to.
 static int visit(struct mw_item_scanner *s, const struct mw_projection_node *node, enum spot spot,
-                 unsigned depth) {
+                 struct mw_slice name, unsigned depth) {
   struct mw_item *item = &s->item;
   switch (spot) {
     case SPOT_KIND:
@@ -360,10 +395,17 @@ static int visit(struct mw_item_scanner *s, const struct mw_projection_node *nod
       return mw_walk_value(&s->w, depth);
     case SPOT_LABELS:
       return visit_labels(s, node, depth);
+    case SPOT_LABEL:
+      return visit_label(s, name, depth);
+    case SPOT_MANAGED:
+      return visit_managed(s, node, name, depth);
+    case SPOT_SECTION:
+      return visit_section(s, node, spot, name, depth);
     case SPOT_END_MARK:
       return visit_end_mark(s, depth);
     case SPOT_METADATA:
       reset_metadata(item);
+      s->chosen = false;
       item->has_metadata = *s->w.p == '{';
       return visit_other(s, node, spot, depth);
     case SPOT_ANNOTATIONS:
@@ -422,6 +464,8 @@ static int prepare(struct mw_item_scanner *s, size_t most, size_t room) {
   s->item = (struct mw_item){0};
   s->has_kind = false;
   s->has_api_version = false;
+  s->chosen = false;
+  s->runs.n = 0;
   int rc = make_room(&s->out, most + room);
   return rc == 0 ? make_room(&s->text, 2 * most + room) : rc;
 }
@@ -434,6 +478,13 @@ static int scan(struct mw_item_scanner *s, const struct mw_projection_node *root
   int rc = copy_object(s, root, SPOT_ROOT, 1);
   if (rc == 0) mw_walk_flush(w, w->p);
   return rc;
+}
+
+// The JSON begins so far into the copy's memory.
+static void set_runs(struct mw_item_scanner *s, size_t start) {
+  for (size_t i = 0; i < s->runs.n; i++) s->runs.v[i].at -= (uint32_t)start;
+  s->item.beside.runs = s->runs.v;
+  s->item.beside.run_count = s->runs.n;
 }
 
 int mw_item_scan(struct mw_item_scanner *s, struct mw_json *c, const struct mw_projection *p,
@@ -460,6 +511,7 @@ int mw_item_scan(struct mw_item_scanner *s, struct mw_json *c, const struct mw_p
   s->out.n = (size_t)(w->out - s->out.p);
   s->item.json = mw_slice(s->out.p + start, s->out.n - start);
   s->item.labels = s->labels;
+  set_runs(s, start);
   *item = s->item;
   item->partial = p != NULL && mw_projection_is_partial(p);
   return 0;

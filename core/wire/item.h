@@ -14,6 +14,7 @@
 #include "base/slice.h"
 #include "wire/json.h"
 #include "wire/path.h"
+#include "wire/template.h"
 
 enum { MW_ITEM_SIZE_MAX = 16 * 1024 * 1024, MW_ITEM_LABELS_MAX = 4096 };
 
@@ -37,6 +38,7 @@ struct mw_item {
   bool deleting;            // metadata.deletionTimestamp is set
   bool partial;             // the projection may have removed more than managedFields
   bool initial_events_end;  // annotation k8s.io/initial-events-end is exactly "true"
+  struct mw_beside beside;  // for the packer
   // Set by the splitters only, for an object that is too deep or too large: why. There is no json
   // and no label then, and of the rest what stood before the point where it became too much.
   const char *refused;
@@ -44,7 +46,11 @@ struct mw_item {
 
 struct mw_item_scanner;
 
-struct mw_item_scanner *mw_item_scanner_new(void);
+struct mw_packer;
+
+// packer: what is scanned is for it, and read beside its templates; it stays as long as the
+// scanner. NULL: read for itself.
+struct mw_item_scanner *mw_item_scanner_new(struct mw_packer *packer);
 void mw_item_scanner_free(struct mw_item_scanner *s);  // NULL is fine
 
 // What a list knows of its items and the items do not say: typed lists leave kind and apiVersion

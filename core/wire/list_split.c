@@ -57,13 +57,13 @@ struct mw_list_split {
   struct mw_err *err;  // where the call at hand reports
 };
 
-struct mw_list_split *mw_list_split_new(const struct mw_projection *projection, mw_list_item_cb cb,
-                                        void *ctx) {
+struct mw_list_split *mw_list_split_new(const struct mw_projection *projection,
+                                        struct mw_packer *packer, mw_list_item_cb cb, void *ctx) {
   struct mw_list_split *s = mw_xcalloc(1, sizeof *s);
   s->projection = projection;
   s->cb = cb;
   s->ctx = ctx;
-  s->scanner = mw_item_scanner_new();
+  s->scanner = mw_item_scanner_new(packer);
   s->info.remaining = -1;
   mw_frame_init(&s->frame, MW_ITEM_SIZE_MAX);
   mw_buf_init(&s->member, MEMBER_MAX);

@@ -29,8 +29,8 @@ struct mw_list_info {
 struct mw_list_split;
 
 // projection and item limit as in wire/item.h; both outlive the splitter.
-struct mw_list_split *mw_list_split_new(const struct mw_projection *projection, mw_list_item_cb cb,
-                                        void *ctx);
+struct mw_list_split *mw_list_split_new(const struct mw_projection *projection,
+                                        struct mw_packer *packer, mw_list_item_cb cb, void *ctx);
 void mw_list_split_free(struct mw_list_split *s);  // NULL is fine
 int mw_list_split_feed(struct mw_list_split *s, const char *p, size_t n, struct mw_err *err)
     __attribute__((warn_unused_result));

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "wire/common.h"
+
 enum {
   MATCH_MIN = 8,   // bytes that are hashed and compared at once
   TAIL = 12,       // the format: no match begins in the last twelve bytes
@@ -19,12 +21,6 @@ enum {
   WINDOW = 2048,   // and in so many
 };
 
-static inline uint64_t read8(const char *p) {
-  uint64_t v;
-  memcpy(&v, p, sizeof v);
-  return v;
-}
-
 static inline uint32_t hash(uint64_t v, unsigned bits) {
   return (uint32_t)(v * 0x9E3779B97F4A7C15u >> (64 - bits));
 }
@@ -34,24 +30,8 @@ void mw_lz_index(struct mw_lz_index *x, struct mw_slice dict) {
   x->dict = dict.p;
   x->n = dict.n;
   for (size_t i = 0; i + MATCH_MIN <= dict.n; i++) {
-    x->at[hash(read8(dict.p + i), MW_LZ_DICT_BITS)] = (uint16_t)(i + 1);
+    x->at[hash(mw_read8(dict.p + i), MW_LZ_DICT_BITS)] = (uint16_t)(i + 1);
   }
-}
-
-// How many bits are 0 before the first that is not, in the order in which memory has its bytes.
-static inline int first_bits(uint64_t v) {
-  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(v) : __builtin_clzll(v);
-}
-
-// How many bytes from a and b on are the same; neither goes beyond n.
-static inline size_t common(const char *a, const char *b, size_t n) {
-  size_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    uint64_t d = read8(a + i) ^ read8(b + i);
-    if (d != 0) return i + (size_t)(first_bits(d) >> 3);
-  }
-  while (i < n && a[i] == b[i]) i++;
-  return i;
 }
 
 static inline size_t common_before(const char *a, const char *b, size_t n) {
@@ -97,19 +77,19 @@ struct match {
 
 static inline struct match find(const struct mw_lz_index *x, struct mw_lz_scratch *s,
                                 struct mw_slice raw, const char *p) {
-  uint64_t v = read8(p);
+  uint64_t v = mw_read8(p);
   size_t here = (size_t)(p - raw.p);
   uint32_t *own = &s->at[hash(v, MW_LZ_OWN_BITS)];
   size_t mine = *own;
   *own = (uint32_t)here + 1;
   size_t theirs = x->at[hash(v, MW_LZ_DICT_BITS)];
-  if (theirs > 0 && read8(x->dict + theirs - 1) == v) {
+  if (theirs > 0 && mw_read8(x->dict + theirs - 1) == v) {
     size_t back = x->n - (theirs - 1) + here;
     if (back <= MW_LZ_REACH) {
       return (struct match){x->dict + theirs - 1, x->dict, x->dict + x->n, back};
     }
   }
-  if (mine > 0 && here - (mine - 1) <= MW_LZ_REACH && read8(raw.p + mine - 1) == v) {
+  if (mine > 0 && here - (mine - 1) <= MW_LZ_REACH && mw_read8(raw.p + mine - 1) == v) {
     return (struct match){raw.p + mine - 1, raw.p, raw.p + raw.n, here - (mine - 1)};
   }
   return (struct match){NULL, NULL, NULL, 0};
@@ -123,7 +103,7 @@ static inline char *put_both(char *out, const char **text, const char *p, const 
   size_t before = common_before(p, m->from, free < room ? free : room);
   size_t left = (size_t)(end - TAIL_TEXT - p), reach = (size_t)(m->end - m->from);
   size_t most = (left < reach ? left : reach) - MATCH_MIN;
-  size_t n = MATCH_MIN + common(p + MATCH_MIN, m->from + MATCH_MIN, most);
+  size_t n = MATCH_MIN + mw_common(p + MATCH_MIN, m->from + MATCH_MIN, most);
   char *token;
   out = put_text(out, &token, *text, free - before, true);
   *text = p + n;
@@ -157,11 +137,13 @@ struct pair {
   const char *p, *end;   // of what is packed, as far as matches go
   const char *q, *stop;  // of the one beside it
   int searches;          // left
+  const char *raw, *near;
+  const struct mw_run *run, *last;  // what is known to be alike, and not behind p
 };
 
 static size_t same(const struct pair *t) {
   size_t left = (size_t)(t->end - t->p), reach = (size_t)(t->stop - t->q);
-  return common(t->p, t->q, left < reach ? left : reach);
+  return mw_common(t->p, t->q, left < reach ? left : reach);
 }
 
 static const char *quote(const char *p, const char *end) {
@@ -204,12 +186,55 @@ static size_t catch_up(struct pair *t) {
   return search(t);
 }
 
-size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, char *out) {
+// The next run that is known, or what is left of one that is under way; NULL: none.
+static const struct mw_run *next_run(struct pair *t) {
+  size_t here = (size_t)(t->p - t->raw);
+  while (t->run < t->last && t->run->at + t->run->n <= here) t->run++;
+  return t->run < t->last ? t->run : NULL;
+}
+
+// Goes to a run; for how many bytes both are alike there.
+static size_t go_to(struct pair *t, const struct mw_run *run) {
+  size_t here = (size_t)(t->p - t->raw), in = here > run->at ? here - run->at : 0;
+  size_t left = (size_t)(t->end - t->raw), reach = (size_t)(t->stop - t->near);
+  t->run++;
+  if (run->at + in >= left || run->from + in >= reach) return 0;
+  t->p = t->raw + run->at + in;
+  t->q = t->near + run->from + in;
+  return same(t);
+}
+
+// From where the texts differ to where they go on alike. Inside of a section it is known where that
+// is; before one it is looked for, but not beyond its beginning.
+static size_t go_on(struct pair *t) {
+  const struct mw_run *run = next_run(t);
+  if (run == NULL) return catch_up(t);
+  if (!run->begins || (size_t)(t->p - t->raw) > run->at) return go_to(t, run);
+  struct pair before = *t;
+  size_t n = catch_up(t);
+  if (n > 0 && (size_t)(t->p - t->raw) < run->at) return n;
+  t->p = before.p;
+  t->q = before.q;
+  return go_to(t, run);
+}
+
+size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, const struct mw_beside *beside,
+                       char *out) {
   if (near.n + raw.n > MW_LZ_REACH) return 0;
   char *const start = out;
   char *token;
   const char *text = raw.p, *end = raw.p + raw.n;
-  struct pair t = {raw.p, end - TAIL_TEXT, near.p, near.p + near.n, SEARCHES};
+  struct pair t = {.p = raw.p,
+                   .end = end - TAIL_TEXT,
+                   .q = near.p,
+                   .stop = near.p + near.n,
+                   .searches = SEARCHES,
+                   .raw = raw.p,
+                   .near = near.p};
+  if (beside != NULL && beside->run_count > 0) {
+    t.run = beside->runs;
+    t.last = beside->runs + beside->run_count;
+  }
   size_t n = raw.n >= TAIL + MATCH_MIN ? same(&t) : 0;
   // As for put_both: there is room to copy wide.
   while (n > 0 && (size_t)(end - t.p) >= TAIL + MATCH_MIN) {
@@ -222,7 +247,7 @@ size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, char *out) {
     }
     t.p += n;
     t.q += n;
-    n = catch_up(&t);
+    n = go_on(&t);
   }
   out = put_text(out, &token, text, (size_t)(end - text), false);
   return (size_t)(out - start);

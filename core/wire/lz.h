@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "wire/template.h"
 
 enum {
   MW_LZ_REACH = 65535,
@@ -46,9 +47,11 @@ size_t mw_lz_pack(const struct mw_lz_index *x, struct mw_lz_scratch *s, struct m
                   char *out);
 // The same beside a text that is nearly the same, as two pods of one Deployment are: both are read
 // from the front, and where they differ, on from the next quotes. `near` is the dictionary then.
-// However different they are, what comes out is right, and the caller looks at its size. 0: both
+// However different they are, what comes out is right, and the caller looks at its size. `beside`,
+// which may be NULL, spares a search: it tells where they are alike, and is not believed. 0: both
 // together have more than MW_LZ_REACH bytes.
-size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, char *out);
+size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, const struct mw_beside *beside,
+                       char *out);
 
 // A text that is being unpacked.
 struct mw_lz_text {

@@ -50,10 +50,11 @@ struct mw_dict {
 // One of two places in a table that are found by the name. A family that has it loses it when more
 // others in a row wanted it than it has members.
 struct family {
-  uint32_t hash;             // of what its names begin with; 0: none
-  uint16_t members;          // that are like the others
-  uint16_t others;           // in a row
-  struct mw_dict *template;  // NULL: too few members
+  uint32_t hash;         // of what its names begin with; 0: none
+  uint16_t members;      // that are like the others
+  uint16_t others;       // in a row
+  struct mw_dict *dict;  // of its template; NULL: too few members
+  struct mw_template *template;
 };
 
 struct mw_packer {
@@ -79,13 +80,27 @@ void mw_dict_unref(struct mw_dict *d) {
   mw_free(d);
 }
 
-static struct mw_dict *dict_new(struct mw_slice bytes) {
-  struct mw_dict *d = mw_xmalloc(sizeof *d + bytes.n + MW_LZ_SLACK);
+static struct mw_dict *dict_new(struct mw_slice bytes, struct mw_slice more) {
+  struct mw_dict *d = mw_xmalloc(sizeof *d + bytes.n + more.n + MW_LZ_SLACK);
   atomic_init(&d->refs, 1);
-  d->n = bytes.n;
+  d->n = bytes.n + more.n;
   memcpy(d->bytes, bytes.p, bytes.n);
+  if (more.n > 0) memcpy(d->bytes + bytes.n, more.p, more.n);
   mw_live_add(MW_LIVE_DICT, 1);
   return d;
+}
+
+static void give_template(struct family *f, struct mw_slice raw, struct mw_slice managed) {
+  if (managed.n > TEMPLATE_MAX) managed.n = 0;
+  f->dict = dict_new(raw, managed);
+  f->template = mw_template_new(mw_slice(f->dict->bytes, f->dict->n), raw.n);
+}
+
+// Makes it one that has nothing.
+static void reset(struct family *f, uint32_t hash) {
+  mw_dict_unref(f->dict);
+  mw_template_free(f->template);
+  *f = (struct family){.hash = hash};
 }
 
 struct mw_packer *mw_packer_new(void) {
@@ -97,9 +112,7 @@ struct mw_packer *mw_packer_new(void) {
 void mw_packer_free(struct mw_packer *p) {
   if (p == NULL) return;
   mw_dict_unref(p->dict);
-  for (size_t i = 0; p->families != NULL && i < FAMILIES; i++) {
-    mw_dict_unref(p->families[i].template);
-  }
+  for (size_t i = 0; p->families != NULL && i < FAMILIES; i++) reset(&p->families[i], 0);
   mw_free(p->families);
   mw_free(p->samples);
   mw_free(p);
@@ -115,7 +128,7 @@ size_t mw_pack_bound(size_t raw_len) { return raw_len <= RAW_MAX ? mw_lz_bound(r
 static void freeze(struct mw_packer *p) {
   if (p->n > 0) {
     mw_dict_unref(p->dict);
-    p->dict = dict_new(mw_slice(p->samples, p->n));
+    p->dict = dict_new(mw_slice(p->samples, p->n), mw_slice(NULL, 0));
     mw_lz_index(&p->index, mw_slice(p->dict->bytes, p->dict->n));
   }
   p->n = 0;
@@ -159,15 +172,26 @@ static uint32_t family_hash(struct mw_slice name) {
   return mw_hash(mw_slice(name.p, n > 0 ? n : name.n)) | 1;
 }
 
+// The place that this family has, or the one of its two that it could rather get.
+static struct family *place_of(struct mw_packer *p, uint32_t hash) {
+  struct family *f = &p->families[hash & (FAMILIES - 2)];
+  return f->hash != hash && (f[1].hash == hash || f[1].members < f->members) ? f + 1 : f;
+}
+
+const struct mw_template *mw_packer_template(struct mw_packer *p, struct mw_slice name) {
+  if (p->families == NULL) return NULL;
+  uint32_t hash = family_hash(name);
+  const struct family *f = place_of(p, hash);
+  return f->hash == hash ? f->template : NULL;
+}
+
 // NULL: both places that it could have are others'.
 static struct family *family_of(struct mw_packer *p, struct mw_slice name) {
   uint32_t hash = family_hash(name);
-  struct family *f = &p->families[hash & (FAMILIES - 2)];
-  if (f->hash != hash && (f[1].hash == hash || f[1].members < f->members)) f++;
+  struct family *f = place_of(p, hash);
   if (f->hash != hash) {
     if (f->hash != 0 && ++f->others <= f->members) return NULL;
-    mw_dict_unref(f->template);
-    *f = (struct family){.hash = hash};
+    reset(f, hash);
   }
   f->others = 0;
   return f;
@@ -179,8 +203,7 @@ static void count_member(struct family *f, bool alike) {
   } else if (f->members > UNLIKE) {
     f->members -= UNLIKE;
   } else {
-    mw_dict_unref(f->template);  // another may do better
-    *f = (struct family){.hash = f->hash};
+    reset(f, f->hash);  // another may do better
   }
 }
 
@@ -188,11 +211,8 @@ static void count_member(struct family *f, bool alike) {
 // packed is looked at.
 static void sweep(struct mw_packer *p) {
   struct family *f = &p->families[p->members++ & (FAMILIES - 1)];
-  if (f->template == NULL || atomic_load_explicit(&f->template->refs, memory_order_acquire) > 1) {
-    return;
-  }
-  mw_dict_unref(f->template);
-  *f = (struct family){.hash = f->hash};
+  if (f->dict == NULL || atomic_load_explicit(&f->dict->refs, memory_order_acquire) > 1) return;
+  reset(f, f->hash);
 }
 
 // Packs it as a member of its family; 0: it is none, or not like the others.
@@ -202,14 +222,15 @@ static size_t pack_member(struct mw_packer *p, const struct mw_pack_hint *hint, 
   sweep(p);
   struct family *f = family_of(p, hint->name);
   if (f == NULL) return 0;
-  if (f->template == NULL && hint->is_new) {
+  if (f->dict == NULL && hint->is_new) {
     count_member(f, true);
-    if (f->members == MEMBERS) f->template = dict_new(raw);
+    if (f->members == MEMBERS) give_template(f, raw, hint->beside.managed);
   }
-  if (f->template == NULL) return 0;
-  size_t n = mw_lz_pack_near(mw_slice(f->template->bytes, f->template->n), raw, out);
+  if (f->dict == NULL) return 0;
+  const struct mw_beside *beside = hint->beside.template == f->template ? &hint->beside : NULL;
+  size_t n = mw_lz_pack_near(mw_slice(f->dict->bytes, f->dict->n), raw, beside, out);
   bool alike = n > 0 && n * ALIKE_RATIO <= raw.n;
-  if (alike) *dict = f->template;
+  if (alike) *dict = f->dict;
   count_member(f, alike);
   return alike ? n : 0;
 }

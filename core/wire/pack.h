@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "wire/template.h"
 
 struct mw_dict;  // refcounted
 struct mw_packer;
@@ -32,10 +33,12 @@ void mw_packer_free(struct mw_packer *p);  // NULL is fine
 // The most bytes that raw_len bytes can pack to; the result buffer needs that much room.
 size_t mw_pack_bound(size_t raw_len);
 
-// What is packed: the name of the object, and whether no version of it was packed before.
+// What is packed: the name of the object, whether no version of it was packed before, and what the
+// scanner has found out.
 struct mw_pack_hint {
   struct mw_slice name;
   bool is_new;
+  struct mw_beside beside;
 };
 
 // Packs raw into out (mw_pack_bound room) and returns the packed size. *dict is the dictionary
@@ -44,6 +47,9 @@ struct mw_pack_hint {
 // means stored.
 size_t mw_pack(struct mw_packer *p, const struct mw_pack_hint *hint, struct mw_slice raw, char *out,
                struct mw_dict **dict);
+
+// The template of the family of this name, until the next mw_pack(); NULL: none.
+const struct mw_template *mw_packer_template(struct mw_packer *p, struct mw_slice name);
 
 // The dictionary in force, borrowed until the next mw_pack(); NULL until frozen.
 struct mw_dict *mw_packer_dict(struct mw_packer *p);

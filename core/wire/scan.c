@@ -294,6 +294,10 @@ static const char *scalar(struct mw_walk *w, const char *p) {
   }
 }
 
+const char *mw_walk_text(struct mw_walk *w, const char *p) { return string(w, p); }
+
+const char *mw_walk_scalar(struct mw_walk *w, const char *p) { return scalar(w, p); }
+
 // Where mw_walk_value() has got to.
 enum place {
   AT_VALUE = 0,

@@ -67,6 +67,10 @@ int mw_walk_string(struct mw_walk *w, struct mw_slice *raw, bool *escaped)
 // to look takes less time than to prepare a walker. NULL: the walker decides.
 const char *mw_walk_short_text(const char *p, const char *end);
 int mw_walk_number(struct mw_walk *w, bool *is_int) __attribute__((warn_unused_result));
+// The same from a place in a text that w->p does not stand at: behind the string that p is in, at
+// the beginning of a character; and behind the number or literal at p. NULL: there is none.
+const char *mw_walk_text(struct mw_walk *w, const char *p);
+const char *mw_walk_scalar(struct mw_walk *w, const char *p);
 
 // Consumes what is between one member and the value of the next, as mw_json_member() does.
 int mw_walk_member(struct mw_walk *w, bool *first, struct mw_slice *key, bool *escaped)

@@ -42,12 +42,13 @@ struct reading {
 };
 
 struct mw_watch_split *mw_watch_split_new(const struct mw_projection *projection,
-                                          mw_watch_event_cb cb, void *ctx) {
+                                          struct mw_packer *packer, mw_watch_event_cb cb,
+                                          void *ctx) {
   struct mw_watch_split *s = mw_xcalloc(1, sizeof *s);
   s->projection = projection;
   s->cb = cb;
   s->ctx = ctx;
-  s->scanner = mw_item_scanner_new();
+  s->scanner = mw_item_scanner_new(packer);
   mw_frame_init(&s->frame, (size_t)MW_ITEM_SIZE_MAX + WRAPPER_MAX);
   mw_buf_init(&s->type, TYPE_MAX);
   mw_buf_init(&s->line, s->frame.buf.limit);

@@ -38,7 +38,8 @@ typedef int (*mw_watch_event_cb)(void *ctx, const struct mw_event *event);
 struct mw_watch_split;
 
 struct mw_watch_split *mw_watch_split_new(const struct mw_projection *projection,
-                                          mw_watch_event_cb cb, void *ctx);
+                                          struct mw_packer *packer, mw_watch_event_cb cb,
+                                          void *ctx);
 void mw_watch_split_free(struct mw_watch_split *s);  // NULL is fine
 int mw_watch_split_feed(struct mw_watch_split *s, const char *p, size_t n, struct mw_err *err)
     __attribute__((warn_unused_result));

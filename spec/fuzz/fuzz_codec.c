@@ -184,7 +184,7 @@ static lua_State *open_state(void) {
   mw_buf_init(&text, TEXT_MAX);
   mw_buf_init(&other, TEXT_MAX);
   mw_buf_init(&scratch, TEXT_MAX);
-  scanner = mw_item_scanner_new();
+  scanner = mw_item_scanner_new(NULL);
   packer = mw_packer_new();
   return L;
 }

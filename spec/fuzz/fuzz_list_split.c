@@ -44,7 +44,7 @@ static int on_item(void *ctx, const struct mw_item *item) {
 static void run(const struct mw_projection *projection, const char *p, size_t n, size_t chunk,
                 struct mw_buf *seen) {
   struct mw_err err = {0};
-  struct mw_list_split *s = mw_list_split_new(projection, on_item, seen);
+  struct mw_list_split *s = mw_list_split_new(projection, NULL, on_item, seen);
   int rc = 0;
   for (size_t at = 0; at < n && rc == 0; at += chunk) {
     size_t k = n - at < chunk ? n - at : chunk;
@@ -97,7 +97,7 @@ static void check_items(const char *p, size_t n) {
   struct items items = {0};
   mw_buf_init(&items.json, SEEN_MAX);
   mw_buf_init(&items.reading, READING_MAX);
-  struct mw_list_split *s = mw_list_split_new(mw_projection_all(), keep_item, &items);
+  struct mw_list_split *s = mw_list_split_new(mw_projection_all(), NULL, keep_item, &items);
   struct mw_err err = {0};
   if (mw_list_split_feed(s, p, n, &err) == 0) (void)mw_list_split_finish(s, &err);
   oracle_read_items(mw_slice(p, n), compare_item, &items);

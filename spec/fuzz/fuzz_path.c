@@ -22,8 +22,8 @@ static void check_projection(struct mw_slice path, bool keep, struct mw_slice js
   struct mw_projection *p = mw_projection_new(&path, keep, &path, !keep, NULL);
   if (p == NULL) return;
   require(mw_projection_text(p).n > 0);
-  struct mw_item_scanner *all = mw_item_scanner_new();
-  struct mw_item_scanner *some = mw_item_scanner_new();
+  struct mw_item_scanner *all = mw_item_scanner_new(NULL);
+  struct mw_item_scanner *some = mw_item_scanner_new(NULL);
   struct mw_item a;
   struct mw_item b;
   struct mw_json c = {json.p, json.p + json.n};

@@ -43,7 +43,7 @@ static int on_event(void *ctx, const struct mw_event *event) {
 
 static void run(const char *p, size_t n, size_t chunk, struct mw_buf *seen) {
   struct mw_err err = {0};
-  struct mw_watch_split *s = mw_watch_split_new(mw_projection_default(), on_event, seen);
+  struct mw_watch_split *s = mw_watch_split_new(mw_projection_default(), NULL, on_event, seen);
   int rc = 0;
   for (size_t at = 0; at < n && rc == 0; at += chunk) {
     size_t k = n - at < chunk ? n - at : chunk;

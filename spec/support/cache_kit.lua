@@ -17,7 +17,7 @@ local kit = {}
 
 -- Objects.
 
-local scanner = ffi.gc(C.mw_item_scanner_new(), C.mw_item_scanner_free)
+local scanner = ffi.gc(C.mw_item_scanner_new(nil), C.mw_item_scanner_free)
 
 --- An object of any JSON text.
 function kit.parse(text)

@@ -31,7 +31,7 @@ static int maker_gc(lua_State *L) {
 
 static void push_maker(lua_State *L) {
   struct maker *m = lua_newuserdata(L, sizeof *m);
-  *m = (struct maker){mw_item_scanner_new(), mw_packer_new()};
+  *m = (struct maker){mw_item_scanner_new(NULL), mw_packer_new()};
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, maker_gc);
   lua_setfield(L, -2, "__gc");

@@ -9,7 +9,7 @@ local C, ffi = unit.C, unit.ffi
 
 local objects = {}
 
-local scanner = ffi.gc(C.mw_item_scanner_new(), C.mw_item_scanner_free)
+local scanner = ffi.gc(C.mw_item_scanner_new(nil), C.mw_item_scanner_free)
 local anchor = {}
 
 objects.unpacker = ffi.gc(C.mw_unpacker_new(), C.mw_unpacker_free)

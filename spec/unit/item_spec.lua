@@ -14,7 +14,7 @@ local function projection(keep, drop)
 end
 
 local all = C.mw_projection_all()
-local scanner = ffi.gc(C.mw_item_scanner_new(), C.mw_item_scanner_free)
+local scanner = ffi.gc(C.mw_item_scanner_new(nil), C.mw_item_scanner_free)
 
 -- The item as a Lua table; on an error nil, the message, the code and the offset.
 local function scan(text, p, defaults)

@@ -12,7 +12,7 @@ local function split(text, chunk, options)
     return #items == options.stop_after and options.stop_with or 0
   end)
   local err = unit.err()
-  local s = C.mw_list_split_new(options.projection or C.mw_projection_default(), cb, nil)
+  local s = C.mw_list_split_new(options.projection or C.mw_projection_default(), nil, cb, nil)
   local rc, at = 0, 1
   chunk = chunk or #text
   while rc == 0 and at <= #text do

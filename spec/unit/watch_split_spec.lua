@@ -18,7 +18,7 @@ local function watch(text, chunk, options)
     return #events == options.stop_after and options.stop_with or 0
   end)
   local err = unit.err()
-  local s = C.mw_watch_split_new(C.mw_projection_default(), cb, nil)
+  local s = C.mw_watch_split_new(C.mw_projection_default(), nil, cb, nil)
   local result = { rc = 0, events = events }
   local at = 1
   chunk = chunk or math.max(#text, 1)
@@ -76,7 +76,7 @@ describe("watch splitter", function()
     for cut = 1, #event do
       local seen = 0
       local cb = ffi.cast("mw_watch_event_cb", function() seen = seen + 1 return 0 end)
-      local s = C.mw_watch_split_new(C.mw_projection_default(), cb, nil)
+      local s = C.mw_watch_split_new(C.mw_projection_default(), nil, cb, nil)
       assert.equal(0, C.mw_watch_split_feed(s, event:sub(1, cut), cut, nil))
       assert.equal(0, C.mw_watch_split_feed(s, event:sub(cut + 1), #event - cut, nil))
       assert.equal(1, seen)
