@@ -38,9 +38,10 @@ void mw_reflect_put(struct mw_reflect_stats *s, enum mw_reflect_counter c, uint6
   atomic_store_explicit(&s->counters[c], value, memory_order_relaxed);
 }
 
-void mw_reflect_put_rv(struct mw_reflect_stats *s, const char *rv) {
+void mw_reflect_put_rv(struct mw_reflect_stats *s, struct mw_slice rv) {
   pthread_mutex_lock(&s->lock);
-  snprintf(s->last_rv, sizeof s->last_rv, "%s", rv);
+  memcpy(s->last_rv, rv.p, rv.n);
+  s->last_rv[rv.n] = '\0';
   pthread_mutex_unlock(&s->lock);
 }
 

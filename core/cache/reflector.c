@@ -99,7 +99,7 @@ void mw_reflect_set_rv(struct mw_reflector *r, struct mw_slice rv) {
   if (rv.n == 0 || rv.n > MW_OBJECT_RV_MAX) return;
   memcpy(r->last_rv, rv.p, rv.n);
   r->last_rv[rv.n] = '\0';
-  mw_reflect_put_rv(r->stats, r->last_rv);
+  mw_reflect_put_rv(r->stats, rv);
 }
 
 // Resync (S-REF-57).

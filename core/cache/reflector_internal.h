@@ -182,7 +182,8 @@ void mw_reflect_stats_free(struct mw_reflect_stats *s);
 void mw_reflect_count(struct mw_reflect_stats *s, enum mw_reflect_counter c);
 void mw_reflect_count_decision(struct mw_reflect_stats *s, enum mw_decision d);
 void mw_reflect_put(struct mw_reflect_stats *s, enum mw_reflect_counter c, uint64_t value);
-void mw_reflect_put_rv(struct mw_reflect_stats *s, const char *rv);
+// rv is not longer than MW_OBJECT_RV_MAX.
+void mw_reflect_put_rv(struct mw_reflect_stats *s, struct mw_slice rv);
 
 // Histograms of how lists and watches go (reflect_meters.c). NULL meters are fine everywhere.
 struct mw_reflect_meters *mw_reflect_meters_new(const char *name);  // NULL for ""

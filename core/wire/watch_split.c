@@ -213,7 +213,7 @@ static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c ==
 // Whether the event at p goes on in the next chunk, by the look of it: its line does not end here,
 // and neither does an object.
 static bool is_cut(const char *p, const char *end) {
-  return end[-1] != '}' && memchr(p, '\n', (size_t)(end - p)) == NULL;
+  return end[-1] != '\n' && end[-1] != '}' && memchr(p, '\n', (size_t)(end - p)) == NULL;
 }
 
 static int take(struct mw_watch_split *s, const char *chunk, const char *end, struct mw_err *err);
