@@ -353,12 +353,13 @@ int mw_host_run(const struct mw_host_config *config) {
   h->ingest = mw_loop_new("ingest");
   h->runtime.script = h->script;
   h->runtime.ingest = h->ingest;
+  // Before its thread runs, so that this one need not wait for it.
+  mw_loop_call(h->ingest, ingest_open, h);
+  mw_loop_post(h->ingest, ingest_warm, h);  // beside the loading of the script
   if (mw_loop_start_thread(h->ingest) < 0) {
     fprintf(stderr, "moonwatch: cannot create a thread\n");
     abort();
   }
-  mw_loop_call(h->ingest, ingest_open, h);
-  mw_loop_post(h->ingest, ingest_warm, h);  // beside the loading of the script
   h->factory = mw_factory_new(&h->runtime);
   h->requests = mw_rest_pool_new(&h->runtime);
   h->leader = mw_leader_new(h);
