@@ -125,13 +125,27 @@ static void wrap(lua_State *L, int idx, const char *name, const char *inner, lua
   lua_setfield(L, idx, name);
 }
 
-// cjson may not be there.
+// package.preload.cjson: what its upvalue loads, with an encode that knows lazy tables.
+static int load_wrapped_cjson(lua_State *L) {
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, 1);
+  if (lua_istable(L, 1)) wrap(L, 1, "encode", "encode", wrapped_encode);
+  return 1;
+}
+
+// cjson may be loaded, or to be loaded later, or not be there.
 static void wrap_cjson(lua_State *L) {
   int top = lua_gettop(L);
-  lua_getglobal(L, "require");
-  lua_pushliteral(L, "cjson");
-  if (lua_pcall(L, 1, 1, 0) == 0 && lua_istable(L, -1)) {
-    wrap(L, lua_gettop(L), "encode", "encode", wrapped_encode);
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "loaded");
+  lua_getfield(L, -1, "cjson");
+  if (lua_istable(L, -1)) wrap(L, lua_gettop(L), "encode", "encode", wrapped_encode);
+  lua_getfield(L, top + 1, "preload");
+  lua_getfield(L, -1, "cjson");
+  if (lua_isfunction(L, -1)) {
+    lua_pushcclosure(L, load_wrapped_cjson, 1);
+    lua_setfield(L, -2, "cjson");
   }
   lua_settop(L, top);
 }

@@ -12,15 +12,41 @@
 #include "script/sched.h"
 #include "script/watchdog.h"
 
+// package.preload of what lua-cjson has: opens it when it is first required. The upvalues are
+// package.loadlib, its file and the name of its function.
+static int load_cjson(lua_State *L) {
+  for (int i = 1; i <= 3; i++) lua_pushvalue(L, lua_upvalueindex(i));
+  lua_call(L, 2, 2);  // [name, function or nil, message]
+  if (lua_isnil(L, -2)) return luaL_error(L, "lua-cjson cannot be loaded: %s", lua_tostring(L, -1));
+  lua_pop(L, 1);
+  lua_pushvalue(L, 1);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+// Looks for lua-cjson as long as a state has what it takes; most scripts never open it.
+static void find_cjson(lua_State *L) {
+  static const char *const modules[][2] = {{"cjson", "luaopen_cjson"},
+                                           {"cjson.safe", "luaopen_cjson_safe"}};
+  lua_getglobal(L, "package");
+  lua_getfield(L, 1, "preload");
+  lua_getfield(L, 1, "searchpath");
+  lua_pushliteral(L, "cjson");
+  lua_getfield(L, 1, "cpath");
+  lua_call(L, 2, 1);  // [package, preload, file or nil]
+  for (size_t i = 0; lua_isstring(L, 3) && i < sizeof modules / sizeof modules[0]; i++) {
+    lua_getfield(L, 1, "loadlib");
+    lua_pushvalue(L, 3);
+    lua_pushstring(L, modules[i][1]);
+    lua_pushcclosure(L, load_cjson, 3);
+    lua_setfield(L, 2, modules[i][0]);
+  }
+  lua_settop(L, 0);
+}
+
 void mw_env_open(struct lua_State *L) {
   luaL_openlibs(L);
-  static const char *const optional[] = {"cjson", "cjson.safe"};
-  for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++) {
-    lua_getglobal(L, "require");
-    lua_pushstring(L, optional[i]);
-    lua_pcall(L, 1, 0, 0);
-    lua_settop(L, 0);
-  }
+  find_cjson(L);
 }
 
 static int nest(lua_State *L) {

@@ -8,7 +8,8 @@ struct mw_bundle;
 struct mw_bundle_file;
 
 // In two steps, since the bindings need all of Lua to set themselves up. Both raise.
-// All libraries, and lua-cjson where it is installed.
+// All libraries, and lua-cjson where it is installed: opened when it is first required. On an empty
+// stack.
 void mw_env_open(struct lua_State *L);
 // Pushes the chunk of an embedded module and returns 0; else pushes a message. Does not raise.
 int mw_env_load(struct lua_State *L, const char *module);

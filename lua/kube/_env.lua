@@ -156,7 +156,7 @@ local function refuse_server_module(name)
     :format(where(), name), 0)
 end
 for name in pairs(package.preload) do
-  if not name:find("^kube") then
+  if not (name:find("^kube") or name:find("^cjson")) then
     package.preload[name] = nil
   elseif name:find("^kube%.sandbox%.") then
     package.preload[name] = refuse_server_module

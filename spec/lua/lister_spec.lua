@@ -45,6 +45,16 @@ describe("a lister", function()
     ]])
   end)
 
+  it("gives objects that cjson encodes whole, whenever it is required", function()
+    rig.run(three(), synced .. [[
+      local cjson = require "cjson"
+      local text = cjson.encode(lister:list("app=db"))
+      same("b", cjson.decode(text)[1].metadata.name)
+      same("n2", cjson.decode(text)[1].spec.nodeName)
+      stop:close()
+    ]])
+  end)
+
   it("keeps to a namespace when told to", function() -- row 82
     rig.run(three(), synced .. [[
       same({ "a", "b" }, names(lister:list { namespace = "default" }))

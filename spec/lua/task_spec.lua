@@ -529,6 +529,19 @@ describe("the environment", function()
     fails("module '../lib' not found", [[require "../lib"]])
   end)
 
+  it("has cjson once and for all, where it is installed and in one piece", function()
+    prints("true\t[1]\tnil\n", [[
+      local cjson = require "cjson"
+      kube.sleep(0)
+      print(cjson == require "cjson", require("cjson.safe").encode { 1 }, (require("cjson.safe").decode "{"))
+    ]])
+    fails("module 'cjson' not found", [[require "cjson"]], { env = { LUA_CPATH = "/nowhere/?.so" } })
+    local empty = os.tmpname()
+    fails("lua%-cjson cannot be loaded: " .. empty:gsub("%p", "%%%0") .. ": ", [[require "cjson"]],
+      { env = { LUA_CPATH = empty } })
+    os.remove(empty)
+  end)
+
   it("prints tab-separated text at once", function()
     prints("1\tnil\ttrue\n\n", "print(1, nil, true) print()")
   end)

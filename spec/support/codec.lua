@@ -3,7 +3,9 @@
 local build = os.getenv("MOONWATCH_BUILD") or "build"
 local library = build .. "/libmoonwatch_unit.so"
 
--- The spec file gets the object-aware pairs, next ...; they do what they always did.
+-- The spec file gets the object-aware pairs, next ...; they do what they always did. So does the
+-- encode of a cjson that is there by then.
+require "cjson"
 local codec = assert(package.loadlib(library, "luaopen_mw_codec_spec"))()
 
 local support = { codec = codec, library = library }
