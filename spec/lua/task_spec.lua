@@ -550,6 +550,12 @@ end)
 describe("the command line", function()
   local function command(...) return run.run_command({ ... }) end
 
+  it("starts without setting up GnuTLS, which libcurl brings along", function()
+    local result = run.run_command({ "--version" }, { env = { LD_DEBUG = "bindings" } })
+    if not result.stderr:find("libgnutls", 1, true) then return end
+    assert.matches("libgnutls[^\n]* to [^\n]*moonwatch [^\n]*_gnutls_global_init_skip", result.stderr)
+  end)
+
   it("answers a typo with what was perhaps meant", function()
     local result = command("rum")
     assert.are.same({ 2, "moonwatch: unknown command 'rum'; did you mean 'run'?\n" },
