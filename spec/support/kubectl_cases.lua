@@ -1,6 +1,5 @@
 -- What people do with kubectl, as probes (spec/probes/probe.lua): each command's output and exit
 -- code is a step. The target's `kubectl` says which one runs.
-local http_client = require "spec.support.http_client"
 local kubectl = require "spec.support.kubectl"
 local uv = require "luv"
 
@@ -225,7 +224,8 @@ return {
     p.target.kubectl:run("create -f -", { input = text })
     p:later(function() p.target.kubectl:run("delete crd " .. plural .. "." .. group .. " --wait=false") end)
     -- The server's document follows the definition in its own time.
-    http_client.wait(function() return p.target.kubectl:run("explain " .. plural .. ".spec").code == 0 end, 30)
+    local stop = os.time() + 30
+    while p.target.kubectl:run("explain " .. plural .. ".spec").code ~= 0 and os.time() < stop do uv.sleep(100) end
     run(p, "explain " .. plural)
     run(p, "explain " .. plural .. " --recursive")
     run(p, "explain " .. plural .. ".spec.size")
