@@ -1,0 +1,5 @@
+-- The commands of Debian's kubectl on the real server and on the sandbox, with the same names: both answer alike,
+-- and as recorded.
+local judge = require "spec.probes.judge"
+
+describe("Debian's kubectl does the same with both:", function() judge.side_by_side { kubectl = "debian" } end)
