@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lazy object tables. A lazy table holds, under a hidden key, the box of its object; a root and
-// its sections share one box. What was served is noted there bit by bit, so that a field that a
-// script set to nil does not come back. A completed table is an ordinary one: the hidden key is
-// gone and the metatable is that of kube.object.
+// its sections share one box, which is there as long as the root is: sections hold that under
+// another hidden key. What was served is noted in the box bit by bit, so that a field that a script
+// set to nil does not come back. A completed table is an ordinary one: the hidden keys are gone and
+// the metatable is that of kube.object.
 //
 // The bytes of the object read last stay unpacked, as far as they were needed; only this file
-// unpacks into that memory. While a value is being decoded from it, finalizers may run: those of
-// boxes only let go of objects.
+// unpacks into that memory. While a value is being decoded from it, boxes may let go of objects
+// whose tables are gone; the one at hand has its table on the stack.
 //
 // Invariants: a lazy table has the hidden key and the metatable of its part. Each bit of `served`
 // is set after its value is in the table, so a table whose completion ran out of memory is still a
@@ -18,13 +19,14 @@
 
 #include "bind/codec.h"
 #include "bind/codec_internal.h"
+#include "bind/objtable_box.h"
 #include "bind/objtable_internal.h"
 #include "cache/object.h"
 #include "wire/json.h"
 #include "wire/pack.h"
 
 enum {
-  SECTIONS = 4,    // members of a root that are lazy; further ones are decoded at once
+  SECTIONS = MW_BOX_SECTIONS,
   MEMBERS = 64,    // a member beyond is not tracked: reading it completes its table
   MISSES_MAX = 8,  // a miss costs a look through the keys, completing costs a decode
   STEP = 1024,     // bytes that are unpacked at least, when more are needed
@@ -32,21 +34,8 @@ enum {
 };
 
 static const char hidden_key = 0;  // their addresses are the keys
+static const char root_key = 0;
 static const char state_key = 0;
-
-struct part {
-  uint64_t served;  // one bit per member, in document order
-  uint32_t offset;  // of the '{' in the JSON
-  uint8_t misses;   // how often a key was looked for in vain
-  bool metadata;
-};
-
-struct box {
-  struct objtable *state;
-  struct mw_object *object;  // +1
-  unsigned sections;         // in use: part[1] to part[sections]
-  struct part part[1 + SECTIONS];
-};
 
 // Where the members of one part of the current object are: filled as reads get to them, so that
 // bytes are walked over once, however many fields are read.
@@ -63,11 +52,12 @@ struct directory {
 };
 
 struct objtable {
+  struct mw_boxes boxes;                      // the first member: a box leads to its state
   int slot[MW_OBJTABLE_LAZY + SECTIONS + 1];  // references in the registry
   const void *lazy_mt[1 + SECTIONS];          // lua_topointer() of the metatables
   struct mw_unpacker *unpacker;               // for `current` alone
   struct mw_unpacker *lent;                   // for everybody else; NULL until asked for
-  struct box *current;                        // whose bytes are unpacked
+  struct mw_box *current;                     // whose bytes are unpacked
   struct mw_slice json;
   struct directory directory[1 + SECTIONS];
   bool detecting;
@@ -91,11 +81,15 @@ void mw_objtable_set_slot(lua_State *L, int slot) {
   lua_rawseti(L, LUA_REGISTRYINDEX, state_of(L)->slot[slot]);
 }
 
+static struct objtable *state_of_box(const struct mw_box *box) {
+  return (struct objtable *)mw_box_owner(box);
+}
+
 // The box of the lazy table at idx, NULL for any other table. Any table may be asked.
-static struct box *box_of(lua_State *L, int idx) {
+static struct mw_box *box_of(lua_State *L, int idx) {
   lua_pushlightuserdata(L, (void *)&hidden_key);
   lua_rawget(L, idx);
-  struct box *box = lua_touserdata(L, -1);
+  struct mw_box *box = lua_touserdata(L, -1);
   lua_pop(L, 1);
   return box;
 }
@@ -111,17 +105,10 @@ static int part_of(lua_State *L, int idx, const struct objtable *state) {
   return -1;
 }
 
-static int box_gc(lua_State *L) {
-  struct box *box = lua_touserdata(L, 1);
-  if (box->state->current == box) box->state->current = NULL;
-  mw_object_unref(box->object);
-  box->object = NULL;
-  return 0;
-}
-
 static int state_gc(lua_State *L) {
   struct objtable *state = lua_touserdata(L, 1);
   state->current = NULL;
+  mw_boxes_close(&state->boxes);
   mw_unpacker_free(state->unpacker);
   mw_unpacker_free(state->lent);
   state->unpacker = NULL;
@@ -131,11 +118,12 @@ static int state_gc(lua_State *L) {
 
 // The JSON of the box's object, its first `want` bytes at least; p is NULL when it cannot be
 // unpacked.
-static struct mw_slice json_of(struct box *box, size_t want) {
-  struct objtable *state = box->state;
-  if (state->current != box) {
+static struct mw_slice json_of(struct mw_box *box, size_t want) {
+  struct objtable *state = state_of_box(box);
+  if (state->current != box || !box->begun) {
     mw_object_unpack(box->object, state->unpacker);
     state->current = box;
+    box->begun = true;
     state->json = mw_slice(NULL, 0);
     for (int i = 0; i <= SECTIONS; i++) {
       state->directory[i].n = 0;
@@ -149,12 +137,9 @@ static struct mw_slice json_of(struct box *box, size_t want) {
   return state->json;
 }
 
-// Makes table `part` of the box at stack index `box_idx` and pushes it.
-static void push_lazy(lua_State *L, const struct objtable *state, int box_idx, int part) {
+// A new table for a lazy part.
+static void push_lazy(lua_State *L, const struct objtable *state, int part) {
   lua_createtable(L, 0, 4);
-  lua_pushlightuserdata(L, (void *)&hidden_key);
-  lua_pushvalue(L, box_idx);
-  lua_rawset(L, -3);
   push_slot(L, state, MW_OBJTABLE_LAZY + part);
   lua_setmetatable(L, -2);
 }
@@ -164,7 +149,7 @@ struct walk {
   lua_State *L;
   int table;  // stack index
   int part;
-  struct box *box;
+  struct mw_box *box;
   struct mw_slice json;
   struct mw_json c;
   struct mw_slice key;  // of the member at hand, raw
@@ -174,7 +159,7 @@ struct walk {
 };
 
 // want: how many bytes of the JSON are needed. False when the object cannot be unpacked.
-static bool walk_begin(struct walk *w, lua_State *L, int table, int part, struct box *box,
+static bool walk_begin(struct walk *w, lua_State *L, int table, int part, struct mw_box *box,
                        size_t want) {
   *w = (struct walk){.L = L, .table = table, .part = part, .box = box, .first = true};
   w->json = json_of(box, want);
@@ -196,16 +181,19 @@ static bool is_served(const struct walk *w) {
 // Pushes the section at the cursor, which stays there.
 static void push_section(struct walk *w) {
   lua_State *L = w->L;
-  struct box *box = w->box;
+  struct mw_box *box = w->box;
   int part = (int)box->sections + 1;
-  box->part[part] = (struct part){
+  box->part[part] = (struct mw_part){
       .offset = (uint32_t)(w->c.p - w->json.p),
       .metadata = mw_slice_is(w->key, "metadata"),
   };
+  push_lazy(L, state_of_box(box), part);
   lua_pushlightuserdata(L, (void *)&hidden_key);
-  lua_rawget(L, w->table);
-  push_lazy(L, box->state, lua_gettop(L), part);
-  lua_remove(L, -2);
+  lua_pushlightuserdata(L, box);
+  lua_rawset(L, -3);
+  lua_pushlightuserdata(L, (void *)&root_key);
+  lua_pushvalue(L, w->table);
+  lua_rawset(L, -3);
   box->sections++;
 }
 
@@ -244,11 +232,16 @@ static void seal(lua_State *L, int table, int part) {
   lua_pushlightuserdata(L, (void *)&hidden_key);
   lua_pushnil(L);
   lua_rawset(L, -3);
+  if (part != ROOT) {
+    lua_pushlightuserdata(L, (void *)&root_key);
+    lua_pushnil(L);
+    lua_rawset(L, -3);
+  }
   lua_pop(L, 1);
 }
 
 // Decodes all members that were not served. False when the object's bytes are damaged.
-static bool complete(lua_State *L, int table, int part, struct box *box) {
+static bool complete(lua_State *L, int table, int part, struct mw_box *box) {
   struct walk w;
   if (!walk_begin(&w, L, table, part, box, SIZE_MAX)) return false;
   int rc;
@@ -268,7 +261,7 @@ static bool complete(lua_State *L, int table, int part, struct box *box) {
   return rc == 0;
 }
 
-static int damaged(lua_State *L, const struct box *box) {
+static int damaged(lua_State *L, const struct mw_box *box) {
   struct mw_slice key = mw_object_key(box->object);
   lua_pushlstring(L, key.p, key.n);
   return luaL_error(L, "object '%s' cannot be unpacked: its bytes in memory are damaged",
@@ -290,7 +283,7 @@ static bool find_known(struct walk *w, const struct directory *d, struct mw_slic
 
 // Finds the member: 1 with the cursor at its value, 0 absent, -1 only completing can tell.
 static int find(struct walk *w, struct mw_slice key) {
-  struct directory *d = &w->box->state->directory[w->part];
+  struct directory *d = &state_of_box(w->box)->directory[w->part];
   if (find_known(w, d, key)) return 1;
   if (d->ended) return 0;
   if (d->n > 0) {
@@ -315,13 +308,13 @@ static int find(struct walk *w, struct mw_slice key) {
 }
 
 // The field that many ask for and few objects have, answered without a look at the JSON.
-static bool is_surely_absent(const struct box *box, int part, struct mw_slice key) {
+static bool is_surely_absent(const struct mw_box *box, int part, struct mw_slice key) {
   return box->part[part].metadata && mw_slice_eq(key, MW_SLICE("deletionTimestamp")) &&
          !mw_object_deleting(box->object);
 }
 
 // Completes and reads: [table, key].
-static int index_completed(lua_State *L, struct box *box, int part) {
+static int index_completed(lua_State *L, struct mw_box *box, int part) {
   if (!complete(L, 1, part, box)) return damaged(L, box);
   lua_settop(L, 2);
   lua_rawget(L, 1);
@@ -338,7 +331,8 @@ static bool is_there(struct walk *w) {
 
 // Finds the member of the table at 1 as find() does, with as little unpacked as that takes. w->json
 // has no bytes when the object cannot be unpacked.
-static int look_up(struct walk *w, lua_State *L, struct box *box, int part, struct mw_slice key) {
+static int look_up(struct walk *w, lua_State *L, struct mw_box *box, int part,
+                   struct mw_slice key) {
   size_t all = mw_object_raw_size(box->object);
   size_t want = box->part[part].offset + STEP;
   for (;;) {
@@ -351,7 +345,7 @@ static int look_up(struct walk *w, lua_State *L, struct box *box, int part, stru
 
 // __index of a lazy table: [table, key]. Many misses complete the table, after which they are free.
 static int lazy_index(lua_State *L) {
-  struct box *box = box_of(L, 1);
+  struct mw_box *box = box_of(L, 1);
   if (box == NULL || lua_type(L, 2) != LUA_TSTRING) return 0;
   int part = (int)lua_tointeger(L, lua_upvalueindex(1));
   struct mw_slice key;
@@ -374,7 +368,7 @@ static int lazy_index(lua_State *L) {
 
 // __newindex: [table, key, value].
 static int lazy_newindex(lua_State *L) {
-  struct box *box = box_of(L, 1);
+  struct mw_box *box = box_of(L, 1);
   int part = (int)lua_tointeger(L, lua_upvalueindex(1));
   if (box != NULL && !complete(L, 1, part, box)) return damaged(L, box);
   lua_settop(L, 3);
@@ -384,8 +378,8 @@ static int lazy_newindex(lua_State *L) {
 
 // Completes whichever part the lazy table at idx is. One whose metatable was taken away by the
 // debug library is left as it is.
-static bool complete_any(lua_State *L, int idx, struct box *box) {
-  int part = part_of(L, idx, box->state);
+static bool complete_any(lua_State *L, int idx, struct mw_box *box) {
+  int part = part_of(L, idx, state_of_box(box));
   return part < 0 || complete(L, idx, part, box);
 }
 
@@ -393,12 +387,12 @@ void mw_objtable_complete(lua_State *L, int idx) {
   if (lua_type(L, idx) != LUA_TTABLE) return;
   luaL_checkstack(L, 12, NULL);
   idx = mw_absindex(L, idx);
-  struct box *box = box_of(L, idx);
+  struct mw_box *box = box_of(L, idx);
   if (box != NULL) complete_any(L, idx, box);
 }
 
 void mw_objtable_require(lua_State *L, int idx) {
-  struct box *box = box_of(L, idx);
+  struct mw_box *box = box_of(L, idx);
   if (box == NULL) return;
   luaL_checkstack(L, 12, NULL);
   if (!complete_any(L, idx, box)) damaged(L, box);
@@ -407,11 +401,11 @@ void mw_objtable_require(lua_State *L, int idx) {
 bool mw_objtable_is_lazy(lua_State *L, int idx) { return box_of(L, idx) != NULL; }
 
 // The box of the root table at idx, completed or not; NULL for any other value.
-static struct box *root_box(lua_State *L, int idx) {
+static struct mw_box *root_box(lua_State *L, int idx) {
   if (lua_type(L, idx) != LUA_TTABLE) return NULL;
   idx = mw_absindex(L, idx);
-  struct box *box = box_of(L, idx);
-  if (box != NULL) return part_of(L, idx, box->state) == ROOT ? box : NULL;
+  struct mw_box *box = box_of(L, idx);
+  if (box != NULL) return part_of(L, idx, state_of_box(box)) == ROOT ? box : NULL;
   if (state_of(L) == NULL) return NULL;
   mw_objtable_slot(L, MW_OBJTABLE_COMPLETED);
   lua_pushvalue(L, idx);
@@ -422,18 +416,18 @@ static struct box *root_box(lua_State *L, int idx) {
 }
 
 struct mw_object *mw_objtable_object(lua_State *L, int idx) {
-  struct box *box = root_box(L, idx);
+  struct mw_box *box = root_box(L, idx);
   return box != NULL ? box->object : NULL;
 }
 
 struct mw_slice mw_objtable_json(lua_State *L, int idx) {
-  struct box *box = root_box(L, idx);
+  struct mw_box *box = root_box(L, idx);
   return box != NULL ? json_of(box, SIZE_MAX) : (struct mw_slice){NULL, 0};
 }
 
 bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json) {
-  struct box *box = box_of(L, idx);
-  if (box == NULL || box->part[ROOT].served != 0 || part_of(L, idx, box->state) != ROOT) {
+  struct mw_box *box = box_of(L, idx);
+  if (box == NULL || box->part[ROOT].served != 0 || part_of(L, idx, state_of_box(box)) != ROOT) {
     return false;
   }
   *json = json_of(box, SIZE_MAX);
@@ -461,31 +455,13 @@ void mw_objtable_set_partial(lua_State *L) {
   lua_pop(L, 1);
 }
 
-// Pushes a new box for o, and o's root table above it.
-static void push_new(lua_State *L, struct mw_object *o, struct objtable *state) {
-  struct box *box = lua_newuserdata(L, sizeof *box);
-  *box = (struct box){.state = state};
-  push_slot(L, state, MW_OBJTABLE_BOX);
-  lua_setmetatable(L, -2);
-  box->object = mw_object_ref(o);
-  push_lazy(L, state, lua_gettop(L), ROOT);
-}
-
 void mw_objtable_push(lua_State *L, struct mw_object *o) {
   luaL_checkstack(L, 12, NULL);
   struct objtable *state = state_of(L);
-  push_slot(L, state, MW_OBJTABLE_MEMO);
-  lua_pushlightuserdata(L, o);
-  lua_rawget(L, -2);  // [memo, table or nil]
-  if (lua_isnil(L, -1)) {
-    lua_pop(L, 1);
-    push_new(L, o, state);  // [memo, box, table]
-    lua_remove(L, -2);
-    lua_pushlightuserdata(L, o);
-    lua_pushvalue(L, -2);
-    lua_rawset(L, -4);
+  if (!mw_boxes_push(L, &state->boxes, o)) {
+    push_lazy(L, state, ROOT);
+    mw_boxes_claim(L, &state->boxes, o, &hidden_key);
   }
-  lua_remove(L, -2);
   if (state->detecting) mw_objtable_watch(L);
 }
 
@@ -498,17 +474,8 @@ struct mw_unpacker *mw_objtable_unpacker(lua_State *L) {
 bool *mw_objtable_gate(lua_State *L) { return &state_of(L)->detecting; }
 
 void mw_objtable_forget(lua_State *L, int idx) {
-  struct mw_object *o = mw_objtable_object(L, idx);
-  idx = mw_absindex(L, idx);
-  mw_objtable_slot(L, MW_OBJTABLE_MEMO);
-  lua_pushlightuserdata(L, o);
-  lua_rawget(L, -2);  // [memo, table or nil]
-  if (lua_rawequal(L, -1, idx)) {
-    lua_pushlightuserdata(L, o);
-    lua_pushnil(L);
-    lua_rawset(L, -4);
-  }
-  lua_pop(L, 2);
+  struct mw_box *box = root_box(L, idx);
+  if (box != NULL) box->forgotten = true;
 }
 
 // A new table into `slot`; mode is that of __mode or NULL.
@@ -521,15 +488,6 @@ static void add_table(lua_State *L, struct objtable *state, int slot, const char
     lua_setmetatable(L, -2);
   }
   state->slot[slot] = luaL_ref(L, LUA_REGISTRYINDEX);
-}
-
-// A metatable with one finalizer.
-static void push_finalizer(lua_State *L, lua_CFunction gc) {
-  lua_createtable(L, 0, 2);
-  lua_pushcfunction(L, gc);
-  lua_setfield(L, -2, "__gc");
-  lua_pushboolean(L, 0);
-  lua_setfield(L, -2, "__metatable");
 }
 
 // The metatable of lazy tables of one part.
@@ -551,17 +509,17 @@ void mw_objtable_open(lua_State *L) {
   mw_codec_open(L);
   struct objtable *state = lua_newuserdata(L, sizeof *state);
   *state = (struct objtable){0};
-  push_finalizer(L, state_gc);
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, state_gc);
+  lua_setfield(L, -2, "__gc");
   lua_setmetatable(L, -2);
   state->unpacker = mw_unpacker_new();
-  add_table(L, state, MW_OBJTABLE_MEMO, "v");
+  mw_boxes_open(L, &state->boxes);
   add_table(L, state, MW_OBJTABLE_COMPLETED, "k");
   add_table(L, state, MW_OBJTABLE_WATCHED, NULL);
   add_table(L, state, MW_OBJTABLE_AGED, "k");
   add_table(L, state, MW_OBJTABLE_PARTIAL, "k");
   add_table(L, state, MW_OBJTABLE_SPOILT, "k");
-  push_finalizer(L, box_gc);
-  state->slot[MW_OBJTABLE_BOX] = luaL_ref(L, LUA_REGISTRYINDEX);
   for (int part = 0; part <= SECTIONS; part++) add_lazy(L, state, part);
   lua_pushlightuserdata(L, (void *)&state_key);
   lua_insert(L, -2);

@@ -10,15 +10,13 @@
 #include "bind/objtable.h"
 
 enum mw_objtable_slot {
-  MW_OBJTABLE_MEMO = 1,   // object -> root table; weak values
-  MW_OBJTABLE_COMPLETED,  // completed root table -> its box; weak keys
-  MW_OBJTABLE_BOX,        // the boxes' metatable
-  MW_OBJTABLE_WATCHED,    // task -> its record, for the mutation detector
-  MW_OBJTABLE_AGED,       // root table, looked at before -> the record it was in; weak keys
-  MW_OBJTABLE_SPOILT,     // set of root tables that were reported; weak keys
-  MW_OBJTABLE_REPORT,     // the function that gets the findings
-  MW_OBJTABLE_PARTIAL,    // set of copies of partial objects; weak keys
-  MW_OBJTABLE_LAZY,       // the lazy metatables: of roots, then of sections by number
+  MW_OBJTABLE_COMPLETED = 1,  // completed root table -> its box; weak keys
+  MW_OBJTABLE_WATCHED,        // task -> its record, for the mutation detector
+  MW_OBJTABLE_AGED,           // root table, looked at before -> the record it was in; weak keys
+  MW_OBJTABLE_SPOILT,         // set of root tables that were reported; weak keys
+  MW_OBJTABLE_REPORT,         // the function that gets the findings
+  MW_OBJTABLE_PARTIAL,        // set of copies of partial objects; weak keys
+  MW_OBJTABLE_LAZY,           // the lazy metatables: of roots, then of sections by number
 };
 
 // Pushes what the slot of this state holds.

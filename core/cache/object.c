@@ -29,6 +29,7 @@ enum {
   METADATA_WANT = 2048,  // holds the metadata of most objects
   STACK_SCRATCH = 32 * 1024,
   TRIM_MIN = 10000,
+  AHEAD = 8,  // objects that are fetched before their turn
 };
 
 struct mw_object {
@@ -184,6 +185,17 @@ void mw_object_unref(struct mw_object *o) {
   mw_dict_unref(o->dict);
   mw_block_put(o, mw_object_memory(o));
   mw_live_add(MW_LIVE_OBJECT, -1);
+}
+
+void mw_object_unref_all(struct mw_object *const *v, size_t n) {
+  for (size_t i = 0; i < n && i < AHEAD; i++) __builtin_prefetch(v[i], 1);
+  for (size_t i = 0; i < n; i++) {
+    if (i + AHEAD < n) __builtin_prefetch(v[i + AHEAD], 1);
+    if (i + AHEAD / 2 < n && v[i + AHEAD / 2] != NULL) {
+      __builtin_prefetch(v[i + AHEAD / 2]->dict, 1);
+    }
+    mw_object_unref(v[i]);
+  }
 }
 
 struct mw_slice mw_object_key(const struct mw_object *o) {
@@ -368,7 +380,7 @@ void mw_object_list_give(struct mw_object_list *l, struct mw_object *o) {
 }
 
 void mw_object_list_deinit(struct mw_object_list *l) {
-  for (size_t i = 0; i < l->n; i++) mw_object_unref(l->v[i]);
+  mw_object_unref_all(l->v, l->n);
   mw_free(l->v);
   *l = (struct mw_object_list){0};
 }

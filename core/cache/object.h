@@ -30,6 +30,8 @@ struct mw_object *mw_object_new(const struct mw_item *item, struct mw_packer *pa
                                 struct mw_err *err);
 struct mw_object *mw_object_ref(struct mw_object *o);  // NULL in, NULL out
 void mw_object_unref(struct mw_object *o);             // NULL is fine
+// Unrefs n objects that were not looked at for long, without waiting for each to come from memory.
+void mw_object_unref_all(struct mw_object *const *v, size_t n);
 
 // "namespace/name", or "name" without a namespace (S-STO-01).
 struct mw_slice mw_object_key(const struct mw_object *o);

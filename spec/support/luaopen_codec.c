@@ -63,6 +63,33 @@ static int push_again(lua_State *L) {
   return 1;
 }
 
+static int held_gc(lua_State *L) {
+  struct mw_object **held = lua_touserdata(L, 1);
+  mw_object_unref(*held);
+  *held = NULL;
+  return 0;
+}
+
+static int held_push(lua_State *L) {
+  struct mw_object **held = lua_touserdata(L, lua_upvalueindex(1));
+  mw_objtable_push(L, *held);
+  return 1;
+}
+
+// hold(table): a function that gives the table of the same object, which it holds as a store does.
+static int hold(lua_State *L) {
+  struct mw_object *o = mw_objtable_object(L, 1);
+  luaL_argcheck(L, o != NULL, 1, "not the table of a cached object");
+  struct mw_object **held = lua_newuserdata(L, sizeof *held);
+  *held = mw_object_ref(o);
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, held_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  lua_pushcclosure(L, held_push, 1);
+  return 1;
+}
+
 // is_lazy(table): whether something is left to decode.
 static int is_lazy(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -116,10 +143,8 @@ static void open_again(lua_State *L) {
 
 int luaopen_mw_codec_spec(lua_State *L) {
   static const luaL_Reg helpers[] = {
-      {"push_again", push_again},
-      {"is_lazy", is_lazy},
-      {"starve", starve},
-      {NULL, NULL},
+      {"push_again", push_again}, {"hold", hold}, {"is_lazy", is_lazy},
+      {"starve", starve},         {NULL, NULL},
   };
   mw_codec_open(L);
   mw_objtable_open(L);

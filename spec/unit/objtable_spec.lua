@@ -390,6 +390,81 @@ describe("object table", function()
       assert.equal(before, unit.live().object)
     end)
 
+    it("lets go of those between others that are held, and gives their places to new ones", function()
+      local held, size = {}, nil
+      for round = 1, 5 do
+        for i = 1, 2000 do
+          local o = pod()
+          if i % 100 == 0 then held[i] = o end
+        end
+        collectgarbage()
+        collectgarbage()
+        assert.equal((before or 0) + 20, unit.live().object)
+        size = size or collectgarbage "count"
+        assert.is_true(collectgarbage "count" < size + 64, "it grows in round " .. round)
+      end
+      for _, o in pairs(held) do assert.equal("node-1", o.spec.nodeName) end
+    end)
+
+    it("keeps a section's object as long as the section, also when its root was completed", function()
+      local section
+      do
+        local o = pod()
+        section = o.spec
+        keys(o)
+      end
+      for _ = 1, 3 do collectgarbage() end
+      for _ = 1, 200 do pod() end
+      assert.equal((before or 0) + 201, unit.live().object)
+      assert.equal("node-1", section.nodeName)
+      assert.are.same({ "containers", "empty", "nodeName", "none", "replicas" }, keys(section))
+    end)
+
+    it("makes a table again for an object whose first one went a moment ago", function()
+      jit.off() -- a trace would hold the function
+      local get = codec.hold(pod())
+      for steps = 1, 200 do
+        get()
+        collectgarbage("step", 0)
+        local seen = setmetatable({ get() }, { __mode = "v" })
+        touch(seen[1].status.phase)
+        while seen[1] do collectgarbage("step", 0) end -- the cycle is not over yet
+        local again = get()
+        assert.equal("node-1", again.spec.nodeName)
+        assert.equal(again, get())
+        for _ = 1, steps do collectgarbage("step", 0) end
+        assert.equal(again, get())
+        same(again)
+      end
+      jit.on()
+      assert.equal((before or 0) + 1, unit.live().object)
+    end)
+
+    it("holds nothing for a table that there was no memory for", function()
+      local getters, n = {}, 0
+      local enough
+      jit.off()
+      repeat
+        for i = 1, 100 do getters[i] = codec.hold(pod()) end
+        collectgarbage()
+        enough = codec.starve(n, function() for i = 1, 100 do getters[i]() end end)
+        for i = 1, 100 do same(getters[i]()) end
+        n = n + (n < 8 and 1 or 37)
+      until enough
+      jit.on()
+      assert.is_true(n > 200)
+    end)
+
+    it("notices the end of cycles again after one that ended without memory", function()
+      jit.off()
+      assert.is_false(codec.starve(0, collectgarbage))
+      jit.on()
+      for _ = 1, 200 do pod() end
+      collectgarbage()
+      collectgarbage()
+      assert.equal(before, unit.live().object)
+    end)
+
     it("stays right while the collector runs at every chance", function()
       collectgarbage("setpause", 1)
       collectgarbage("setstepmul", 10000)
