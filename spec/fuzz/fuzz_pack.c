@@ -18,7 +18,8 @@ static struct mw_slice unpack(struct mw_unpacker *u, struct mw_dict *dict, struc
 static void check_round_trip(struct mw_packer *p, struct mw_unpacker *u, struct mw_slice raw) {
   struct mw_dict *dict;
   char *out = mw_xmalloc(mw_pack_bound(raw.n) + 1);
-  size_t n = mw_pack(p, &(struct mw_pack_hint){MW_SLICE("a-1"), true}, raw, out, &dict);
+  size_t n =
+      mw_pack(p, &(struct mw_pack_hint){.name = MW_SLICE("a-1"), .is_new = true}, raw, out, &dict);
   require(n <= raw.n);
   struct mw_slice back = unpack(u, dict, mw_slice(out, n), raw.n, raw.n);
   require(back.p != NULL && mw_slice_eq(back, raw));
@@ -73,8 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char *out = mw_xmalloc(mw_pack_bound(raw.n) + 1);
   for (size_t i = 0; i < OBJECTS && raw.n > 0; i++) {
     size_t from = i * 7 % raw.n;
-    mw_pack(p, &(struct mw_pack_hint){MW_SLICE("a-2"), true}, mw_slice(raw.p + from, raw.n - from),
-            out, &dict);
+    mw_pack(p, &(struct mw_pack_hint){.name = MW_SLICE("a-2"), .is_new = true},
+            mw_slice(raw.p + from, raw.n - from), out, &dict);
   }
   mw_free(out);
   require(raw.n == 0 || mw_packer_dict(p) != NULL);
