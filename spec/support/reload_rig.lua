@@ -62,6 +62,7 @@ function Rig:line(pattern, timeout) return self.process:wait_line(pattern, timeo
 function Rig:stderr(pattern, timeout)
   local from = self._seen or 1
   local found, last
+  uv.update_time()
   local deadline = uv.now() + (timeout or 20) * 1000
   repeat
     found, last = self.process.stderr:find(pattern, from)
