@@ -28,7 +28,7 @@ struct mw_list_info {
 
 struct mw_list_split;
 
-// projection and item limit as in wire/item.h; both outlive the splitter.
+// projection, packer and item limit as in wire/item.h; the first two outlive the splitter.
 struct mw_list_split *mw_list_split_new(const struct mw_projection *projection,
                                         struct mw_packer *packer, mw_list_item_cb cb, void *ctx);
 void mw_list_split_free(struct mw_list_split *s);  // NULL is fine

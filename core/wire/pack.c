@@ -25,10 +25,11 @@ enum {
   MEMBERS = 24,                // of a family that gets a template, and the most that are counted
   TEMPLATE_MIN = 512,          // smaller objects
   TEMPLATE_MAX = 24 * 1024,    // and larger ones make none
-  ALIKE_RATIO = 4,             // what packs less well is not like the template
-  UNLIKE = 4,                  // members that one who is not counts for
-  LINE = 64,                   // bytes that processors take from each other at once
-  NEAR_AHEAD = 4 * 1024,       // of a template that is fetched before it is read
+  MANAGED_MAX = MW_LZ_REACH - 2 * TEMPLATE_MAX,  // so that all that is packed beside it is in reach
+  ALIKE_RATIO = 4,                               // what packs less well is not like the template
+  UNLIKE = 4,                                    // members that one who is not counts for
+  LINE = 64,              // bytes that processors take from each other at once
+  NEAR_AHEAD = 4 * 1024,  // of a template that is fetched before it is read
 };
 
 // One of `every` objects is looked at, until `seen` objects have passed.
@@ -91,7 +92,7 @@ static struct mw_dict *dict_new(struct mw_slice bytes, struct mw_slice more) {
 }
 
 static void give_template(struct family *f, struct mw_slice raw, struct mw_slice managed) {
-  if (managed.n > TEMPLATE_MAX) managed.n = 0;
+  if (managed.n > MANAGED_MAX) managed.n = 0;
   f->dict = dict_new(raw, managed);
   f->template = mw_template_new(mw_slice(f->dict->bytes, f->dict->n), raw.n);
 }

@@ -39,7 +39,7 @@ struct mw_beside {
   const struct mw_template *template;  // NULL: none
   const struct mw_run *runs;
   size_t run_count;
-  struct mw_slice managed;  // metadata.managedFields as they came, when they were left out
+  struct mw_slice managed;  // metadata.managedFields in the text that was scanned, when left out
 };
 
 // text is the JSON of an object and, behind its first `json` bytes, its managedFields, or nothing.

@@ -37,6 +37,7 @@ typedef int (*mw_watch_event_cb)(void *ctx, const struct mw_event *event);
 
 struct mw_watch_split;
 
+// projection and packer as in wire/item.h; both outlive the splitter.
 struct mw_watch_split *mw_watch_split_new(const struct mw_projection *projection,
                                           struct mw_packer *packer, mw_watch_event_cb cb,
                                           void *ctx);

@@ -14,8 +14,9 @@ local function new_rig()
   local out, dict, held = ffi.new "char[100000]", ffi.new "struct mw_dict *[1]", {}
 
   -- As an object does, what is packed holds its dictionary.
-  function r.pack_only(name, raw, is_updated)
+  function r.pack_only(name, raw, is_updated, managed)
     local hint = ffi.new("struct mw_pack_hint", { unit.slice(name), not is_updated })
+    if managed then hint.beside.managed = unit.slice(managed) end
     local n = tonumber(C.mw_pack(r.packer, hint, unit.slice(raw), out, dict))
     held[#held + 1] = C.mw_dict_ref(dict[0])
     return n
@@ -27,8 +28,8 @@ local function new_rig()
   end
 
   -- Packs it, checks that it comes back, and returns the size and the dictionary.
-  function r.pack(name, raw, is_updated)
-    local n = r.pack_only(name, raw, is_updated)
+  function r.pack(name, raw, is_updated, managed)
+    local n = r.pack_only(name, raw, is_updated, managed)
     for _, want in ipairs { #raw, math.floor(#raw / 2) } do
       C.mw_unpack_begin(r.unpacker, dict[0], ffi.new("struct mw_slice", { out, n }), #raw)
       local back = C.mw_unpack_more(r.unpacker, want)
@@ -116,6 +117,17 @@ describe("the members of a family", function()
     end
     local n, dict = rig.pack("web-z", (member "webserver":gsub('"metadata":{.-},"spec"', '"spec"')))
     assert.is_true(dict == template and n < plain + 60)
+  end)
+
+  it("have a template, however large and with however many managed fields", function()
+    local filling = hex(23 * 1024)
+    local function large(i) return ('{"metadata":{"name":"web-%d"},"spec":{"text":"%s"}}'):format(i, filling) end
+    for _, size in ipairs { 100, 12 * 1024, 17 * 1024, 20 * 1024, 70 * 1024 } do
+      local name, managed = ("size%d-"):format(size), ('["%s"]'):format(hex(size))
+      for i = 1, MEMBERS do rig.pack(name .. i, large(i), false, managed) end
+      local n, dict = rig.pack(name .. "x", large(99), false, managed)
+      assert.is_true(dict ~= C.mw_packer_dict(rig.packer) and n < 200, n .. " bytes with " .. size)
+    end
   end)
 
   it("come back whatever has happened to them", function()
