@@ -96,9 +96,9 @@ static void complete(struct mw_reflector *r, struct mw_slice rv) {
   mw_reflect_set_state(r, MW_REF_WATCHING);
 }
 
-static void stream_event(struct mw_reflector *r, const struct mw_event *event) {
+static void stream_event(struct mw_reflector *r, const struct mw_event *event, uint64_t now) {
   struct mw_reflect_snapshot *s = &r->snapshot;
-  s->heard = mw_clock_now();
+  s->heard = now;
   if (event->type == MW_EVENT_ADDED || event->type == MW_EVENT_MODIFIED) {
     collect(r, &event->item);
   } else if (event->type == MW_EVENT_DELETED) {
@@ -174,9 +174,10 @@ int mw_reflect_event(void *ctx, const struct mw_event *event) {
   }
   r->watch.events++;
   mw_reflect_count(r->stats, MW_REFLECT_EVENTS);
-  mw_reflect_put(r->stats, MW_REFLECT_LAST_EVENT_AT, mw_clock_now());
+  uint64_t now = mw_clock_now();
+  mw_reflect_put(r->stats, MW_REFLECT_LAST_EVENT_AT, now);
   if (r->watch.streaming) {
-    stream_event(r, event);
+    stream_event(r, event, now);
   } else {
     watch_event(r, event);
   }

@@ -159,6 +159,17 @@ static inline __attribute__((always_inline)) const char *track_block(struct mw_f
   return NULL;
 }
 
+// Of the bytes of a block: those of strings, without the opening quotes, with the closing ones.
+static uint64_t strings_of(struct mw_frame *f, const char *p) {
+  struct masks m = classify(p);
+  bool in_string = f->in_string;
+  if ((m.backslash | (uint64_t)f->escape) != 0) m.quote &= ~escaped_bytes(f, m.backslash);
+  uint64_t inside = parity_up_to(m.quote);
+  if (in_string) inside = ~inside;
+  f->in_string = inside >> 63;
+  return inside << 1 | (uint64_t)in_string;
+}
+
 // Takes all whole blocks; *p is behind them.
 static const char *track_blocks(struct mw_frame *f, const char **p, const char *end) {
   for (; end - *p >= 64; *p += 64) {
@@ -194,6 +205,18 @@ static const char *track(struct mw_frame *f, const char *p, const char *end) {
 const char *mw_frame_end(const char *p, const char *end) {
   struct mw_frame f = {0};
   return track(&f, p, end);
+}
+
+void mw_frame_strings(struct mw_slice text, uint64_t *bits) {
+  struct mw_frame f = {0};
+  size_t i = 0;
+#ifdef __x86_64__
+  for (; i + 64 <= text.n; i += 64) bits[i / 64] = strings_of(&f, text.p + i);
+#endif
+  for (; i < text.n; i++) {
+    bits[i / 64] |= (uint64_t)f.in_string << i % 64;
+    track_bytes(&f, text.p + i, text.p + i + 1);
+  }
 }
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }

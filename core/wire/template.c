@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "wire/common.h"
+#include "wire/frame.h"
 #include "wire/json.h"
 #include "wire/scan.h"
 
@@ -53,23 +54,10 @@ static void add_members(struct mw_template *t, size_t json) {
   }
 }
 
-static void mark_strings(struct mw_template *t) {
-  bool inside = false;
-  for (size_t i = 0; i < t->text.n; i++) {
-    if (inside) t->inside[i / WORD] |= (uint64_t)1 << i % WORD;
-    if (inside && t->text.p[i] == '\\') {
-      i++;
-      t->inside[i / WORD] |= (uint64_t)1 << i % WORD;
-    } else if (t->text.p[i] == '"') {
-      inside = !inside;
-    }
-  }
-}
-
 struct mw_template *mw_template_new(struct mw_slice text, size_t json) {
   struct mw_template *t = mw_xcalloc(1, sizeof *t + (text.n / WORD + 1) * sizeof t->inside[0]);
   t->text = text;
-  mark_strings(t);
+  mw_frame_strings(text, t->inside);
   if (text.n > json) {
     // It needs no name: there is only one of the metadata.
     add_section(t, true, mw_slice(text.p, 0), text.p + json, text.p + text.n);

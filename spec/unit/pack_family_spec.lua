@@ -2,7 +2,7 @@
 local unit = require "spec.support.unit"
 local C, ffi = unit.C, unit.ffi
 
-local MEMBERS = 24 -- that a family has before there is a template
+local MEMBERS = 8 -- that a family has before there is a template
 
 local SINGLE = "{" .. ('"x":1,'):rep(100) .. '"y":2}'
 

@@ -2,7 +2,7 @@
 local unit = require "spec.support.unit"
 local C, ffi = unit.C, unit.ffi
 
-local MEMBERS = 24 -- that a family has before there is a template
+local MEMBERS = 8 -- that a family has before there is a template
 local FILLERS = 256 -- objects before there are families
 
 -- As an API server sends them: what differs between two pods of one Deployment differs.
@@ -179,5 +179,28 @@ describe("beside a template", function()
     check(text:sub(1, -2) .. ',"metadata":{"name":"other-1"}}')
     check(text:sub(1, -2) .. ',"metadata":{"name":"web-2"},"spec":{"nodeName":"node-1","containers":[],"a":"'
       .. ("x"):rep(80) .. '"}}')
+  end)
+
+  it("the bytes of strings are found, wherever quotes and backslashes lie", function()
+    math.randomseed(11)
+    local parts = { '\\"', "\\\\", "a", ("b"):rep(40) }
+    for _ = 1, 2000 do
+      local text, inside = {}, {}
+      -- Strings of random parts, with a comma between them, until there is enough.
+      while #inside < 300 do
+        local string = {}
+        for i = 1, math.random(0, 6) do string[i] = parts[math.random(#parts)] end
+        local piece = '"' .. table.concat(string) .. '",'
+        for i = 1, #piece do inside[#inside + 1] = i > 1 and i < #piece end
+        text[#text + 1] = piece
+      end
+      text = table.concat(text)
+      local bits = ffi.new("uint64_t[?]", math.floor(#text / 64) + 1)
+      C.mw_frame_strings(unit.slice(text), bits)
+      for i = 0, #text - 1 do
+        local is_set = bit.band(bit.rshift(bits[math.floor(i / 64)], i % 64), 1ULL) == 1ULL
+        if is_set ~= inside[i + 1] then error(("byte %d of %s"):format(i, text)) end
+      end
+    end
   end)
 end)
