@@ -34,6 +34,6 @@ int mw_frame_feed(struct mw_frame *f, const char **p, const char *end, struct mw
 // before `end`.
 const char *mw_frame_end(const char *p, const char *end);
 
-// Sets a bit for each byte of a string, but for its opening quote; there is one for each byte of the
-// text, which is valid, and they are 0 before.
+// Sets a bit for each byte of a string, but for its opening quote; there is one for each byte of
+// the text, which is valid, and they are 0 before.
 void mw_frame_strings(struct mw_slice text, uint64_t *bits);
