@@ -139,11 +139,12 @@ struct pair {
   int searches;          // left
   const char *raw, *near;
   const struct mw_run *run, *last;  // what is known to be alike, and not behind p
+  bool wide;                        // what mw_is_wide() says
 };
 
 static size_t same(const struct pair *t) {
   size_t left = (size_t)(t->end - t->p), reach = (size_t)(t->stop - t->q);
-  return mw_common(t->p, t->q, left < reach ? left : reach);
+  return mw_common_long(t->p, t->q, left < reach ? left : reach, t->wide);
 }
 
 static const char *quote(const char *p, const char *end) {
@@ -230,7 +231,8 @@ size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, const struct m
                    .stop = near.p + near.n,
                    .searches = SEARCHES,
                    .raw = raw.p,
-                   .near = near.p};
+                   .near = near.p,
+                   .wide = mw_is_wide()};
   if (beside != NULL && beside->run_count > 0) {
     t.run = beside->runs;
     t.last = beside->runs + beside->run_count;

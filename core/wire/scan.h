@@ -96,6 +96,8 @@ static inline bool mw_is_wide(void) {
   return !mw_narrow && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
          __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("pclmul");
 }
+#else
+static inline bool mw_is_wide(void) { return false; }
 #endif
 
 struct mw_item;

@@ -156,12 +156,13 @@ bool mw_template_walk(const struct mw_template *t, int section, struct mw_walk *
   const char *const start = w->p;
   const char *const stop = t->text.p + t->section[section].to;
   const size_t noted = runs->n;
+  const bool wide = mw_is_wide();
   // Of the byte at w->p, in the copy.
   const size_t base = w->out != NULL ? (size_t)(w->out - copy) + (size_t)(start - w->run) : 0;
   struct pair s = {start, t->text.p + t->section[section].from, 0};
   for (;;) {
     size_t left = (size_t)(w->end - s.p), reach = (size_t)(stop - s.q);
-    s.same = mw_common(s.p, s.q, left < reach ? left : reach);
+    s.same = mw_common_long(s.p, s.q, left < reach ? left : reach, wide);
     if (s.same >= RUN_MIN && w->out != NULL) {
       note(runs, base + (size_t)(s.p - start), (size_t)(s.q - t->text.p), s.same, runs->n == noted);
     }

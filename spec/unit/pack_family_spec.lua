@@ -27,7 +27,7 @@ local function new_rig()
     held = {}
   end
 
-  -- Packs it, checks that it comes back, and returns the size and the dictionary.
+  -- Packs it, checks that it comes back, and returns the size, the dictionary and the packed bytes.
   function r.pack(name, raw, is_updated, managed)
     local n = r.pack_only(name, raw, is_updated, managed)
     for _, want in ipairs { #raw, math.floor(#raw / 2) } do
@@ -36,7 +36,7 @@ local function new_rig()
       assert.is_true(back.p ~= nil and back.n >= want)
       assert.equal(raw:sub(1, want), unit.str(back):sub(1, want))
     end
-    return n, dict[0]
+    return n, dict[0], ffi.string(out, n)
   end
 
   function r.free()
@@ -144,6 +144,25 @@ describe("the members of a family", function()
       if dict ~= C.mw_packer_dict(rig.packer) then beside = beside + 1 end
     end
     assert.is_true(beside > 2500, beside)
+  end)
+
+  it("are packed the same with wide registers and without, wherever they differ", function()
+    local words = {}
+    for i = 1, 40 do words[i] = hex(math.random(60)) end
+    local text = ('["%s"]'):format(table.concat(words, '","'))
+    for i = 1, MEMBERS do rig.pack("web-" .. i, text) end
+    local function packed(raw, narrow)
+      C.mw_narrow = narrow
+      local _, dict, bytes = rig.pack("web-x", raw, true)
+      C.mw_narrow = false
+      assert.is_true(dict ~= C.mw_packer_dict(rig.packer))
+      return bytes
+    end
+    for first = 1, 600 do
+      local second, last = first + math.random(150), math.random(800, #text)
+      local raw = text:sub(1, first - 1) .. "x" .. text:sub(first + 1, second - 1) .. "y" .. text:sub(second + 1, last)
+      assert.equal(packed(raw, true), packed(raw, false))
+    end
   end)
 
   it("get another template when the one they have is not like them", function()
