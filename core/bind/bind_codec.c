@@ -7,11 +7,11 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/number.h"
 #include "bind/bind.h"
 #include "bind/codec.h"
 #include "bind/codec_internal.h"
 #include "bind/get.h"
-#include "bind/number.h"
 #include "bind/objtable_internal.h"
 #include "bind/util.h"
 #include "cache/object.h"

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/number.h"
+#include "base/yaml_scalar.h"
 #include "bind/bind.h"
 #include "bind/codec.h"
 #include "bind/codec_internal.h"
-#include "bind/number.h"
 #include "bind/util.h"
 #include "bind/yaml_emit.h"
-#include "bind/yaml_scalar.h"
 
 enum {
   TEXT_MAX = 32 * 1024 * 1024,

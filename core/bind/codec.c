@@ -10,8 +10,8 @@
 #include <lualib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "bind/codec_internal.h"
-#include "bind/number.h"
 
 enum {
   BATCH = 16,        // members that wait on the stack, so that a table is made in its final size

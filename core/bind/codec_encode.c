@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "bind/codec.h"
 #include "bind/codec_internal.h"
-#include "bind/number.h"
 #include "bind/objtable.h"
 #include "bind/objtable_internal.h"
 

@@ -3,7 +3,7 @@
 
 #include <yaml.h>
 
-#include "bind/yaml_scalar.h"
+#include "base/yaml_scalar.h"
 #include "wire/json.h"
 
 struct emission {

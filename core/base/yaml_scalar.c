@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bind/yaml_scalar.h"
+#include "base/yaml_scalar.h"
 
 #include <errno.h>
 #include <math.h>

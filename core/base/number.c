@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bind/number.h"
+#include "base/number.h"
 
 #include <float.h>
 #include <inttypes.h>
