@@ -19,18 +19,26 @@ void mw_free(void *p);
 void mw_alloc_setup(void);
 
 // What is alive, by kind, for the leak assertions after each spec and at exit. Thread-safe.
-#define MW_LIVE_MAP(X)    \
-  X(OBJECT, "object")     \
-  X(REQUEST, "request")   \
-  X(INFORMER, "informer") \
-  X(LUAREF, "luaref")     \
-  X(HANDLE, "uv handle")  \
-  X(DICT, "dictionary")   \
-  X(TASK, "task")         \
-  X(CALL, "call")         \
-  X(SERIES, "series")     \
-  X(QUEUE, "work queue")  \
-  X(BUNDLE, "bundle")
+#define MW_LIVE_MAP(X)             \
+  X(OBJECT, "object")              \
+  X(REQUEST, "request")            \
+  X(INFORMER, "informer")          \
+  X(LISTENER, "listener")          \
+  X(SELECTOR, "selector")          \
+  X(ENDPOINT, "endpoint")          \
+  X(LUAREF, "luaref")              \
+  X(HANDLE, "uv handle")           \
+  X(DICT, "dictionary")            \
+  X(TASK, "task")                  \
+  X(CALL, "call")                  \
+  X(SERIES, "series")              \
+  X(QUEUE, "work queue")           \
+  X(BUNDLE, "bundle")              \
+  X(LIST_SPLIT, "list splitter")   \
+  X(WATCH_SPLIT, "watch splitter") \
+  X(SCANNER, "item scanner")       \
+  X(PATH, "path")                  \
+  X(PROJECTION, "projection")
 
 enum mw_live {
 #define X(name, text) MW_LIVE_##name,

@@ -14,7 +14,7 @@ struct mw_backoff_config {
   double duration;  // first delay, seconds
   double factor;    // <= 0: constant delay
   double jitter;    // each delay is base + U[0,1) * jitter * base
-  double cap;       // largest base delay
+  double cap;       // where growth ends; 0: nowhere. The first delay may be larger
   int steps;        // how often the base may grow; then it stays
   double reset;     // quiet seconds after which the ramp restarts; 0: never
 };

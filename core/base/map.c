@@ -24,28 +24,43 @@ static uint64_t load64(const char *p) {
   return v;
 }
 
+static uint64_t load32(const char *p) {
+  uint32_t v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+// A text of less than eight bytes; those of one length are all different.
+static uint64_t load_short(const char *p, size_t n) {
+  if (n >= 4) return load32(p) | load32(p + n - 4) << 32;
+  if (n == 0) return 0;
+  const unsigned char *u = (const unsigned char *)p;
+  return u[0] | (uint64_t)u[n / 2] << 8 | (uint64_t)u[n - 1] << 16;
+}
+
 static uint64_t mix(uint64_t a, uint64_t b) {
   __uint128_t m = (__uint128_t)a * b;
   return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-static uint64_t hash_seed(void) {
-  static atomic_ullong seed;
-  uint64_t s = atomic_load_explicit(&seed, memory_order_relaxed);
-  if (s != 0) return s;
+static atomic_ullong seed;  // 0: not made yet
+
+static __attribute__((noinline)) uint32_t seed_and_hash(struct mw_slice s) {
   unsigned long long expected = 0;
   unsigned long long fresh = mw_rand_entropy() | 1;
   atomic_compare_exchange_strong(&seed, &expected, fresh);
-  return atomic_load_explicit(&seed, memory_order_relaxed);
+  return mw_hash(s);
 }
 
 uint32_t mw_hash(struct mw_slice s) {
-  uint64_t h = hash_seed() ^ (s.n * 0x9E3779B97F4A7C15u);
+  uint64_t h = atomic_load_explicit(&seed, memory_order_relaxed);
+  if (h == 0) return seed_and_hash(s);
+  h ^= s.n * 0x9E3779B97F4A7C15u;
   const char *p = s.p;
   size_t n = s.n;
-  for (; n >= 8; p += 8, n -= 8) h = mix(h ^ load64(p), 0xD6E8FEB86659FD93u);
-  uint64_t tail = 0;
-  if (n > 0) memcpy(&tail, p, n);
+  for (; n > 8; p += 8, n -= 8) h = mix(h ^ load64(p), 0xD6E8FEB86659FD93u);
+  // The last eight bytes may have been there before: no loop for what is left.
+  uint64_t tail = s.n >= 8 ? load64(p + n - 8) : load_short(p, n);
   h = mix(h ^ tail, 0xA0761D6478BD642Fu);
   return (uint32_t)(h ^ (h >> 32));
 }

@@ -151,6 +151,7 @@ static void let_begin(struct mw_processor *p) {
 struct mw_listener *mw_processor_add(struct mw_processor *p,
                                      const struct mw_listener_config *config) {
   struct mw_listener *l = mw_xcalloc(1, sizeof *l);
+  mw_live_add(MW_LIVE_LISTENER, 1);
   l->refs = 2;
   l->processor = p;
   l->config = *config;
@@ -172,6 +173,7 @@ void mw_listener_unref(struct mw_listener *l) {
   if (l == NULL || --l->refs > 0) return;
   mw_notify_queue_clear(&l->queue);
   mw_free(l);
+  mw_live_add(MW_LIVE_LISTENER, -1);
 }
 
 void mw_listener_remove(struct mw_listener *l) {

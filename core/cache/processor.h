@@ -3,13 +3,16 @@
 //
 // Contract (S-INF-10..53): per listener strictly sequential and in emission order, never
 // concurrent with itself; a slow listener delays only itself. Delivery happens from the loop, in
-// slices of a few milliseconds, never inside the call that distributes.
+// slices of a few milliseconds, never inside the call that distributes. That order is the watch's,
+// across all objects (S-INF-20): scripts may rely on it as long as nothing is coalesced.
 //
 // TRAPs decided: a delivery that failed counts as delivered, also towards the registration's
-// synced state (S-INF-37). A queue beyond its bound coalesces per key (D15): old of the first, new
-// of the last, deletions kept; counted. Same-RV updates go to listeners that are flagged syncing,
-// and every listener is flagged until the first resync check (S-INF-23): with no resync at all,
-// relists of unchanged objects reach everyone, as upstream.
+// synced state (S-INF-37), and the next one follows without the pause of S-INF-36: an error in a
+// script is contained, and a second for each of a thousand objects would only make the rest stale.
+// A queue beyond its bound coalesces per key (D15): old of the first, new of the last, deletions
+// kept; counted. Same-RV updates go to listeners that are flagged syncing, and every listener is
+// flagged until the first resync check (S-INF-23): with no resync at all, relists of unchanged
+// objects reach everyone, as upstream.
 //
 // Listeners that follow one another, as the handlers of a script's revisions do, are a line, each
 // with its place in it. One that is added while some with a lower place are not closed is held: it

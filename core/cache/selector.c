@@ -33,6 +33,7 @@ struct mw_selector {
 };
 
 struct mw_selector *mw_selector_new(void) {
+  mw_live_add(MW_LIVE_SELECTOR, 1);
   return mw_xcalloc(1, sizeof(struct mw_selector));
 }
 
@@ -50,6 +51,7 @@ void mw_selector_free(struct mw_selector *s) {
   }
   mw_free(s->reqs);
   mw_free(s);
+  mw_live_add(MW_LIVE_SELECTOR, -1);
 }
 
 bool mw_selector_is_everything(const struct mw_selector *s) { return !s->nothing && s->count == 0; }

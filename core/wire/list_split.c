@@ -60,6 +60,7 @@ struct mw_list_split {
 struct mw_list_split *mw_list_split_new(const struct mw_projection *projection,
                                         struct mw_packer *packer, mw_list_item_cb cb, void *ctx) {
   struct mw_list_split *s = mw_xcalloc(1, sizeof *s);
+  mw_live_add(MW_LIVE_LIST_SPLIT, 1);
   s->projection = projection;
   s->cb = cb;
   s->ctx = ctx;
@@ -79,6 +80,7 @@ void mw_list_split_free(struct mw_list_split *s) {
   mw_buf_deinit(&s->text);
   mw_free(s->info.continue_token);
   mw_free(s);
+  mw_live_add(MW_LIVE_LIST_SPLIT, -1);
 }
 
 const struct mw_list_info *mw_list_split_info(const struct mw_list_split *s) { return &s->info; }

@@ -226,6 +226,7 @@ struct mw_projection *mw_projection_new(const struct mw_slice *keep, size_t keep
   set_free(&rule.keep);
   set_free(&rule.drop);
   set_free(&rule.always);
+  if (p != NULL) mw_live_add(MW_LIVE_PROJECTION, 1);
   return p;
 }
 
@@ -252,6 +253,7 @@ void mw_projection_free(struct mw_projection *p) {
   node_free(p->root);
   mw_free(p->memory);
   mw_free(p);
+  mw_live_add(MW_LIVE_PROJECTION, -1);
 }
 
 struct mw_slice mw_projection_text(const struct mw_projection *p) {
