@@ -88,13 +88,24 @@ static void index_function_free(void *ctx) {
   mw_free(f);
 }
 
+// Where the function stands, for what is wrong with what it returned.
+static lua_Debug place_of(const struct index_function *f) {
+  lua_Debug place;
+  mw_luaref_push(f->L, f->fn);
+  lua_getinfo(f->L, ">S", &place);
+  return place;
+}
+
 // Reads what an index function returned at the top of the stack: nil, a string, or a list.
-static int read_values(lua_State *L, struct mw_values *out, struct mw_err *err) {
+static int read_values(const struct index_function *f, struct mw_values *out, struct mw_err *err) {
+  lua_State *L = f->L;
   if (lua_isnil(L, -1)) return 0;
   if (lua_type(L, -1) == LUA_TSTRING) return mw_values_add(out, mw_bind_slice(L, -1));
   if (!lua_istable(L, -1)) {
-    return mw_err_set(err, MW_ESCRIPT, "an index function returns a list of strings, not a %s",
-                      luaL_typename(L, -1));
+    lua_Debug at = place_of(f);
+    return mw_err_set(err, MW_ESCRIPT,
+                      "%s:%d: an index function returns a list of strings, not a %s", at.short_src,
+                      at.linedefined, luaL_typename(L, -1));
   }
   size_t n = lua_objlen(L, -1);
   for (size_t i = 1; i <= n; i++) {
@@ -103,8 +114,9 @@ static int read_values(lua_State *L, struct mw_values *out, struct mw_err *err) 
     if (lua_type(L, -1) == LUA_TSTRING) {
       rc = mw_values_add(out, mw_bind_slice(L, -1));
     } else {
-      mw_err_set(err, rc, "value %d of an index function is a %s, not a string", (int)i,
-                 luaL_typename(L, -1));
+      lua_Debug at = place_of(f);
+      mw_err_set(err, rc, "%s:%d: value %d of an index function is a %s, not a string",
+                 at.short_src, at.linedefined, (int)i, luaL_typename(L, -1));
     }
     lua_pop(L, 1);
     if (rc < 0) return rc;
@@ -119,7 +131,7 @@ static int index_values(void *ctx, struct mw_object *o, struct mw_values *out, s
   mw_objtable_push(L, o);
   int rc = mw_script_call_as(L, "an index function", 1, 1, err);
   if (rc < 0) return rc;
-  rc = read_values(L, out, err);
+  rc = read_values(f, out, err);
   lua_pop(L, 1);
   return rc;
 }
@@ -284,8 +296,8 @@ int mw_bind_set_transform(lua_State *L) {
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   struct hook *k = hook_new(L, h);
-  k->scanner = mw_item_scanner_new(NULL);
   k->packer = mw_packer_new();
+  k->scanner = mw_item_scanner_new(k->packer);
   mw_buf_init(&k->json, MW_ITEM_SIZE_MAX);
   hook_place(k, place_transform);
   return 0;

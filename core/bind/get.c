@@ -8,6 +8,7 @@
 #include "bind/codec_internal.h"
 #include "bind/objtable_internal.h"
 #include "bind/util.h"
+#include "cache/object.h"
 #include "wire/json.h"
 #include "wire/path.h"
 
@@ -164,6 +165,19 @@ static bool keep_first(void *ctx, struct mw_slice value) {
   return false;
 }
 
+// Pushes the value without unpacking the object, as those of a family allow. False: they do not.
+static bool push_packed(lua_State *L, const struct mw_path *path) {
+  const struct mw_object *o = lua_istable(L, 1) ? mw_objtable_unread(L, 1) : NULL;
+  struct mw_packed_member m;
+  int found = o != NULL ? mw_object_member_at(o, path, &m) : -1;
+  if (found < 0) return false;
+  if (found == 0) {
+    lua_pushnil(L);
+    return true;
+  }
+  return mw_codec_push(L, m.value, NULL) == 0;
+}
+
 static bool has_each(struct mw_slice text) {
   struct mw_json c = {text.p, text.p + text.n};
   struct step step;
@@ -176,6 +190,7 @@ static bool has_each(struct mw_slice text) {
 // get(o, path): [o, text].
 static int get_path(lua_State *L) {
   const struct mw_path *path = push_path(L, 2);
+  if (push_packed(L, path)) return 1;
   struct mw_slice text = mw_path_text(path);
   bool all = has_each(text);
   struct walk w = {.L = L};

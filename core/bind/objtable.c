@@ -156,6 +156,7 @@ struct walk {
   bool escaped;
   bool first;
   unsigned member;  // number of the member at hand
+  int section;      // the part that it is; 0: none
 };
 
 // want: how many bytes of the JSON are needed. False when the object cannot be unpacked.
@@ -174,27 +175,39 @@ static int walk_next(struct walk *w) {
   return mw_json_member(&w->c, &w->first, &w->key, &w->escaped);
 }
 
-static bool is_served(const struct walk *w) {
-  return w->member < MEMBERS && (w->box->part[w->part].served >> w->member & 1) != 0;
+static bool is_bit_set(const struct mw_box *box, int part, unsigned member) {
+  return member < MEMBERS && (box->part[part].served >> member & 1) != 0;
 }
 
-// Pushes the section at the cursor, which stays there.
-static void push_section(struct walk *w) {
-  lua_State *L = w->L;
-  struct mw_box *box = w->box;
+// Whether the section at this offset was served.
+static bool has_section(const struct mw_box *box, size_t offset) {
+  for (int i = 1; i <= box->sections; i++) {
+    if (box->part[i].stored && box->part[i].offset == offset) return true;
+  }
+  return false;
+}
+
+static bool is_served(const struct walk *w) {
+  return is_bit_set(w->box, w->part, w->member) ||
+         (w->part == ROOT && has_section(w->box, (size_t)(w->c.p - w->json.p)));
+}
+
+// Pushes a section of the root table at `root`; which part it is.
+static int push_section(lua_State *L, int root, struct mw_box *box, size_t offset,
+                        struct mw_slice name) {
   int part = (int)box->sections + 1;
   box->part[part] = (struct mw_part){
-      .offset = (uint32_t)(w->c.p - w->json.p),
-      .metadata = mw_slice_is(w->key, "metadata"),
+      .offset = (uint32_t)offset,
+      .metadata = mw_slice_is(name, "metadata"),
   };
   push_lazy(L, state_of_box(box), part);
   lua_pushlightuserdata(L, (void *)&hidden_key);
   lua_pushlightuserdata(L, box);
   lua_rawset(L, -3);
   lua_pushlightuserdata(L, (void *)&root_key);
-  lua_pushvalue(L, w->table);
+  lua_pushvalue(L, root);
   lua_rawset(L, -3);
-  box->sections++;
+  return ++box->sections;
 }
 
 // Whether the value at the cursor is to be a section.
@@ -204,8 +217,9 @@ static bool is_section(struct walk *w) {
 
 // Pushes the value at the cursor. The cursor may stay in front of it.
 static int push_member(struct walk *w, bool consume) {
+  w->section = 0;
   if (!is_section(w)) return mw_codec_read(w->L, &w->c);
-  push_section(w);
+  w->section = push_section(w->L, w->table, w->box, (size_t)(w->c.p - w->json.p), w->key);
   int rc = consume ? mw_json_pass(&w->c) : 0;
   if (rc < 0) lua_pop(w->L, 1);
   return rc;
@@ -213,8 +227,10 @@ static int push_member(struct walk *w, bool consume) {
 
 // Stores key and value, the two on top, and notes it.
 static void serve(struct walk *w) {
+  struct mw_box *box = w->box;
   lua_rawset(w->L, w->table);
-  if (w->member < MEMBERS) w->box->part[w->part].served |= (uint64_t)1 << w->member;
+  if (w->member < MEMBERS) box->part[w->part].served |= (uint64_t)1 << w->member;
+  if (w->section > 0) box->part[w->section].stored = true;
 }
 
 // The table becomes an ordinary one.
@@ -343,7 +359,41 @@ static int look_up(struct walk *w, lua_State *L, struct mw_box *box, int part,
   }
 }
 
-// __index of a lazy table: [table, key]. Many misses complete the table, after which they are free.
+// A key that is not there. Many of them complete the table, after which they are free.
+static int missed(lua_State *L, struct mw_box *box, int part) {
+  return ++box->part[part].misses < MISSES_MAX ? 0 : index_completed(L, box, part);
+}
+
+// Stores the value on top under the key at 2, and returns it.
+static int serve_top(struct walk *w) {
+  lua_pushvalue(w->L, 2);
+  lua_pushvalue(w->L, -2);
+  serve(w);
+  return 1;
+}
+
+// Reads the member without unpacking its object, as those of a family allow; -1: they do not. The
+// number of a section among the members of the root is not known then: that it is stored tells that
+// it was served.
+static int index_packed(lua_State *L, struct mw_box *box, int part, struct mw_slice key) {
+  struct walk w = {.L = L, .table = 1, .part = part, .box = box, .member = MEMBERS};
+  if (part == ROOT) {
+    size_t at = box->sections < SECTIONS ? mw_object_section(box->object, key) : 0;
+    if (at == 0) return -1;
+    if (has_section(box, at)) return missed(L, box, part);
+    w.section = push_section(L, 1, box, at, key);
+    return serve_top(&w);
+  }
+  struct mw_packed_member m;
+  int found = mw_object_member(box->object, box->part[part].offset, key, &m);
+  if (found < 0) return -1;
+  if (found == 0 || is_bit_set(box, part, m.number)) return missed(L, box, part);
+  struct mw_json c = {m.value.p, m.value.p + m.value.n};
+  w.member = m.number;
+  return mw_codec_read(L, &c) < 0 ? -1 : serve_top(&w);
+}
+
+// __index of a lazy table: [table, key].
 static int lazy_index(lua_State *L) {
   struct mw_box *box = box_of(L, 1);
   if (box == NULL || lua_type(L, 2) != LUA_TSTRING) return 0;
@@ -351,19 +401,16 @@ static int lazy_index(lua_State *L) {
   struct mw_slice key;
   key.p = lua_tolstring(L, 2, &key.n);
   if (is_surely_absent(box, part, key)) return 0;
+  int n = index_packed(L, box, part, key);
+  if (n >= 0) return n;
   struct walk w;
   int found = look_up(&w, L, box, part, key);
   if (w.json.p == NULL) return damaged(L, box);
   if (found < 0) return index_completed(L, box, part);
-  if (found == 0 || is_served(&w)) {
-    return ++box->part[part].misses < MISSES_MAX ? 0 : index_completed(L, box, part);
-  }
+  if (found == 0 || is_served(&w)) return missed(L, box, part);
   lua_settop(L, 2);
   if (push_member(&w, false) < 0) return damaged(L, box);
-  lua_pushvalue(L, 2);
-  lua_pushvalue(L, 3);
-  serve(&w);
-  return 1;
+  return serve_top(&w);
 }
 
 // __newindex: [table, key, value].
@@ -425,12 +472,18 @@ struct mw_slice mw_objtable_json(lua_State *L, int idx) {
   return box != NULL ? json_of(box, SIZE_MAX) : (struct mw_slice){NULL, 0};
 }
 
-bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json) {
+struct mw_object *mw_objtable_unread(lua_State *L, int idx) {
   struct mw_box *box = box_of(L, idx);
-  if (box == NULL || box->part[ROOT].served != 0 || part_of(L, idx, state_of_box(box)) != ROOT) {
-    return false;
+  if (box == NULL || box->part[ROOT].served != 0 || box->sections > 0 ||
+      part_of(L, idx, state_of_box(box)) != ROOT) {
+    return NULL;
   }
-  *json = json_of(box, SIZE_MAX);
+  return box->object;
+}
+
+bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json) {
+  if (mw_objtable_unread(L, idx) == NULL) return false;
+  *json = json_of(box_of(L, idx), SIZE_MAX);
   return json->p != NULL;
 }
 
@@ -459,6 +512,7 @@ void mw_objtable_push(lua_State *L, struct mw_object *o) {
   luaL_checkstack(L, 12, NULL);
   struct objtable *state = state_of(L);
   if (!mw_boxes_push(L, &state->boxes, o)) {
+    mw_object_prefetch(o);
     push_lazy(L, state, ROOT);
     mw_boxes_claim(L, &state->boxes, o, &hidden_key);
   }

@@ -4,7 +4,10 @@
 // plain table. A write, pairs or next completes a lazy table first.
 //
 // Tables are memoised weakly per object (that is: per resourceVersion) and shared by all who read
-// it; they are read-only by contract. kube.copy gives one to change.
+// it. TRAP decided (S-STO-11, S-INF-70): they are read-only by contract, not by force, which every
+// read would pay for; kube.copy gives one to change. Who wrote to one all the same changed what Lua
+// sees of that version, never the cache or another script; MOONWATCH_MUTATION_DETECTOR=1 says
+// where.
 #pragma once
 
 #include "base/slice.h"

@@ -21,6 +21,7 @@ struct mw_part {
   uint32_t offset;  // of the '{' in the JSON
   uint8_t misses;   // how often a key was looked for in vain
   bool metadata;
+  bool stored;  // a section: its table is in that of the root
 };
 
 struct mw_box {

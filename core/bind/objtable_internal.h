@@ -24,8 +24,10 @@ void mw_objtable_slot(lua_State *L, int slot);
 // Pops the value that the slot is to hold.
 void mw_objtable_set_slot(lua_State *L, int slot);
 
-// True when the root table at idx was never read: then *json is what it stands for, valid until the
-// next read of any object table.
+// The object that the root table at idx stands for, when that was never read; NULL otherwise.
+struct mw_object *mw_objtable_unread(lua_State *L, int idx);
+// True when it was never read: then *json is what it stands for, valid until the next read of any
+// object table.
 bool mw_objtable_untouched(lua_State *L, int idx, struct mw_slice *json);
 // The JSON of the object behind the root table at idx, with the same validity; p is NULL for any
 // other value and for an object that cannot be unpacked.

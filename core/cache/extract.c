@@ -76,7 +76,7 @@ struct mw_extract *mw_extract_new(enum mw_extract_kind kind, struct mw_slice arg
     case MW_EXTRACT_OWNER:
       x.controller_only = mw_slice_is(argument, "controller");
       if (argument.n > 0 && !x.controller_only) {
-        mw_err_set(err, MW_EINVAL, "an owner is \"\" (any) or \"controller\", not \"%s\"",
+        mw_err_set(err, MW_EINVAL, "an owner is \"controller\" or \"any\", not \"%s\"",
                    mw_shown(argument).text);
         return NULL;
       }
@@ -140,6 +140,10 @@ static bool on_value(void *ctx, struct mw_slice value) {
 
 static int path_values(const struct mw_extract *x, const struct mw_object *o, struct mw_unpacker *u,
                        struct mw_values *out) {
+  struct mw_packed_member m;
+  int found = mw_object_member_at(o, x->path, &m);
+  if (found == 0) return 0;
+  if (found > 0) return add_scalar(&(struct mw_json){m.value.p, m.value.p + m.value.n}, out);
   struct mw_slice json = mw_object_json(o, u);
   if (json.n == 0) return MW_EPARSE;
   struct visit v = {.out = out};

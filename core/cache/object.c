@@ -60,30 +60,23 @@ static uint32_t print_half(struct mw_slice s) {
   return (h ^ (h >> 16)) & 0xFFFF;
 }
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
 static bool uuid_dash(size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
 
 // Whether uid is a UUID in lower case, and then its bytes: only what prints back the same.
 static bool uuid_pack(struct mw_slice uid, uint8_t out[UUID_BYTES]) {
+  enum { DIGIT = 16 };  // the rest of a digit's entry is what it stands for
+  static const uint8_t digits[256] = {['0'] = 16, 17, 18,         19, 20, 21, 22, 23,
+                                      24,         25, ['a'] = 26, 27, 28, 29, 30, 31};
+  static const uint8_t at[UUID_BYTES] = {0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
   if (uid.n != UUID_TEXT) return false;
-  size_t n = 0;
-  for (size_t i = 0; i < UUID_TEXT; i++) {
-    if (uuid_dash(i)) {
-      if (uid.p[i] != '-') return false;
-      continue;
-    }
-    int high = hex_digit(uid.p[i]);
-    int low = hex_digit(uid.p[i + 1]);
-    if (high < 0 || low < 0) return false;
-    out[n++] = (uint8_t)(high << 4 | low);
-    i++;
+  const uint8_t *p = (const uint8_t *)uid.p;
+  unsigned all = DIGIT;
+  for (size_t i = 0; i < UUID_BYTES; i++) {
+    unsigned high = digits[p[at[i]]], low = digits[p[at[i] + 1]];
+    all &= high & low;
+    out[i] = (uint8_t)(high << 4 | (low & 15));
   }
-  return true;
+  return all == DIGIT && p[8] == '-' && p[13] == '-' && p[18] == '-' && p[23] == '-';
 }
 
 static void uuid_print(const uint8_t *bytes, char out[UUID_TEXT]) {
@@ -256,8 +249,30 @@ struct mw_slice mw_object_json(const struct mw_object *o, struct mw_unpacker *u)
   return mw_unpack_more(u, o->raw_len);
 }
 
+static struct mw_slice packed_of(const struct mw_object *o) {
+  return mw_slice(packed_at(o), o->packed_len);
+}
+
 void mw_object_unpack(const struct mw_object *o, struct mw_unpacker *u) {
-  mw_unpack_begin(u, o->dict, mw_slice(packed_at(o), o->packed_len), o->raw_len);
+  mw_unpack_begin(u, o->dict, packed_of(o), o->raw_len);
+}
+
+void mw_object_prefetch(const struct mw_object *o) { mw_packed_prefetch(o->dict, packed_of(o)); }
+
+size_t mw_object_section(const struct mw_object *o, struct mw_slice name) {
+  return mw_packed_section(o->dict, packed_of(o), name);
+}
+
+int mw_object_member(const struct mw_object *o, size_t section, struct mw_slice name,
+                     struct mw_packed_member *m) {
+  return mw_packed_member(o->dict, packed_of(o), section, name, m);
+}
+
+int mw_object_member_at(const struct mw_object *o, const struct mw_path *path,
+                        struct mw_packed_member *m) {
+  struct mw_slice section, name;
+  size_t at = mw_path_is_pair(path, &section, &name) ? mw_object_section(o, section) : 0;
+  return at > 0 ? mw_object_member(o, at, name, m) : -1;
 }
 
 bool mw_object_may_have_label(const struct mw_object *o, struct mw_slice key) {

@@ -59,6 +59,17 @@ struct mw_slice mw_object_json(const struct mw_object *o, struct mw_unpacker *u)
 // Begins to unpack it: mw_unpack_more (wire/pack.h) goes on as far as is wanted, as long as o is
 // there. What stands early, as the metadata does, then comes at a fraction of the cost.
 void mw_object_unpack(const struct mw_object *o, struct mw_unpacker *u);
+// Where the section of this name begins in the JSON, and a member of the section that begins there:
+// mw_packed_section and mw_packed_member (wire/pack.h), which answer without unpacking, or not at
+// all.
+size_t mw_object_section(const struct mw_object *o, struct mw_slice name);
+int mw_object_member(const struct mw_object *o, size_t section, struct mw_slice name,
+                     struct mw_packed_member *m);
+// The member at a path of two names; negative for any other path, too.
+int mw_object_member_at(const struct mw_object *o, const struct mw_path *path,
+                        struct mw_packed_member *m);
+// Somebody will soon ask for one of these: begins to fetch what they look at first.
+void mw_object_prefetch(const struct mw_object *o);
 // From the start of an object's JSON to the value of metadata's member `key`: 1 found, 0 absent,
 // negative when the JSON ends or breaks before that is known (then look at the whole).
 int mw_object_metadata(struct mw_json *c, struct mw_slice key);

@@ -3,8 +3,8 @@
 //
 // Only the levels that matter (the root, metadata, labels, annotations, and what the projection
 // names) are walked member by member here; everything else is one mw_walk_value(). The copy is
-// never longer than what was walked over, and a string is noted at most twice, so the room for
-// both is made once and pointers into it stay valid.
+// never longer than what was walked over, and neither are all strings that lose their escapes, so
+// the room for either is made once and pointers into it stay valid.
 #include "wire/item.h"
 
 #include "base/alloc.h"
@@ -17,17 +17,17 @@ enum { KEEP_MAX = 4 * 1024 * 1024 };
 // What a value is to us.
 enum spot {
   SPOT_OTHER = 0,
-  SPOT_ROOT,
-  SPOT_KIND,
+  SPOT_KIND,  // strings that are noted
   SPOT_API_VERSION,
-  SPOT_METADATA,
   SPOT_NAME,
   SPOT_NAMESPACE,
   SPOT_UID,
   SPOT_RV,
+  SPOT_LABEL,  // the last of them
+  SPOT_ROOT,
+  SPOT_METADATA,
   SPOT_DELETION,
   SPOT_LABELS,
-  SPOT_LABEL,
   SPOT_ANNOTATIONS,
   SPOT_END_MARK,
   SPOT_MANAGED,  // metadata.managedFields
@@ -37,7 +37,8 @@ enum spot {
 struct mw_item_scanner {
   struct mw_walk w;
   struct mw_buf out;    // the copy, behind room for the defaults
-  struct mw_buf text;   // noted strings, unescaped
+  struct mw_buf text;   // noted strings that were escaped, unescaped
+  size_t most;          // bytes that the object has at most
   struct mw_buf front;  // the defaults as JSON
   struct mw_item_label *labels;
   size_t label_cap;
@@ -50,20 +51,20 @@ struct mw_item_scanner {
 };
 
 struct member {
-  struct mw_slice quoted;  // the name as it stands, with its quotes
-  struct mw_slice name;    // unescaped
-  bool comma;              // a comma came before it
-  bool tight;              // no white space from the comma to the value
+  struct mw_slice raw;   // the name as it stands between its quotes
+  struct mw_slice name;  // unescaped
+  bool tight;            // no white space from the last value to this one
 };
 
-static int visit(struct mw_item_scanner *s, const struct mw_projection_node *node, enum spot spot,
-                 struct mw_slice name, unsigned depth);
+static int visit_spot(struct mw_item_scanner *s, const struct mw_projection_node *node,
+                      enum spot spot, struct mw_slice name, unsigned depth);
 
 struct mw_item_scanner *mw_item_scanner_new(struct mw_packer *packer) {
   struct mw_item_scanner *s = mw_xcalloc(1, sizeof *s);
+  mw_live_add(MW_LIVE_SCANNER, 1);
   s->packer = packer;
   mw_buf_init(&s->out, 2 * (size_t)MW_ITEM_SIZE_MAX);
-  mw_buf_init(&s->text, 3 * (size_t)MW_ITEM_SIZE_MAX);
+  mw_buf_init(&s->text, MW_ITEM_SIZE_MAX);
   mw_buf_init(&s->front, MW_ITEM_SIZE_MAX);
   return s;
 }
@@ -76,6 +77,7 @@ void mw_item_scanner_free(struct mw_item_scanner *s) {
   mw_free(s->labels);
   mw_free(s->runs.v);
   mw_free(s);
+  mw_live_add(MW_LIVE_SCANNER, -1);
 }
 
 const struct mw_walk *mw_item_scanner_walk(const struct mw_item_scanner *s) { return &s->w; }
@@ -97,25 +99,13 @@ static void emit(struct mw_walk *w, const char *p, size_t n) {
   w->out += n;
 }
 
-// Keeps a string in `text`; the room is there (see the head of this file).
-static int note(struct mw_item_scanner *s, struct mw_slice raw, bool escaped, struct mw_slice *to) {
+// Puts a string that has escapes into `text`. The first one makes the room for all.
+static int unescape(struct mw_item_scanner *s, struct mw_slice raw, struct mw_slice *to) {
   size_t from = s->text.n;
-  int rc = escaped ? mw_json_unescape(raw, &s->text) : mw_buf_add(&s->text, raw.p, raw.n);
+  int rc = from == 0 ? mw_buf_reserve(&s->text, s->most) : 0;
+  if (rc == 0) rc = mw_json_unescape(raw, &s->text);
   *to = mw_slice(s->text.p + from, s->text.n - from);
   return rc;
-}
-
-// A value that must be a string; null counts as absent.
-static int note_string(struct mw_item_scanner *s, struct mw_slice *to, const char *why,
-                       unsigned depth) {
-  struct mw_walk *w = &s->w;
-  *to = mw_slice(NULL, 0);
-  if (*w->p == 'n') return mw_walk_value(w, depth);
-  if (*w->p != '"') return mw_walk_fail(w, w->p, MW_FAULT_SHAPE, why);
-  struct mw_slice raw;
-  bool escaped;
-  int rc = mw_walk_string(w, &raw, &escaped);
-  return rc < 0 ? rc : note(s, raw, escaped, to);
 }
 
 static void add_label(struct mw_item_scanner *s, struct mw_slice key, struct mw_slice value) {
@@ -137,12 +127,53 @@ static void add_label(struct mw_item_scanner *s, struct mw_slice key, struct mw_
   s->item.label_count = n + 1;
 }
 
-static int visit_label(struct mw_item_scanner *s, struct mw_slice name, unsigned depth) {
-  struct mw_slice key;
-  struct mw_slice value;
-  int rc = note(s, name, false, &key);
-  if (rc == 0) rc = note_string(s, &value, "a label is not a string", depth);
-  if (rc == 0) add_label(s, key, value);
+static void note(struct mw_item_scanner *s, enum spot spot, struct mw_slice name,
+                 struct mw_slice text) {
+  switch (spot) {
+    case SPOT_KIND:
+      s->has_kind = true;
+      s->item.kind = text;
+      return;
+    case SPOT_API_VERSION:
+      s->has_api_version = true;
+      s->item.api_version = text;
+      return;
+    case SPOT_NAME:
+      s->item.name = text;
+      return;
+    case SPOT_NAMESPACE:
+      s->item.ns = text;
+      return;
+    case SPOT_UID:
+      s->item.uid = text;
+      return;
+    case SPOT_RV:
+      s->item.rv = text;
+      return;
+    default:
+      add_label(s, name, text);
+  }
+}
+
+// A value that must be a string; null counts as absent.
+static int visit_string(struct mw_item_scanner *s, enum spot spot, struct mw_slice name,
+                        unsigned depth) {
+  static const char *const why[] = {
+      [SPOT_KIND] = "kind is not a string",
+      [SPOT_API_VERSION] = "apiVersion is not a string",
+      [SPOT_NAME] = "metadata.name is not a string",
+      [SPOT_NAMESPACE] = "metadata.namespace is not a string",
+      [SPOT_UID] = "metadata.uid is not a string",
+      [SPOT_RV] = "metadata.resourceVersion is not a string",
+      [SPOT_LABEL] = "a label is not a string",
+  };
+  struct mw_walk *w = &s->w;
+  struct mw_slice text = {NULL, 0};
+  bool escaped = false;
+  if (*w->p != '"' && *w->p != 'n') return mw_walk_fail(w, w->p, MW_FAULT_SHAPE, why[spot]);
+  int rc = *w->p == '"' ? mw_walk_string(w, &text, &escaped) : mw_walk_value(w, depth);
+  if (rc == 0 && escaped) rc = unescape(s, text, &text);
+  if (rc == 0) note(s, spot, name, text);
   return rc;
 }
 
@@ -203,28 +234,39 @@ static enum spot spot_of(enum spot parent, struct mw_slice name) {
   }
 }
 
+// The next member as servers write it: its name has no escape, and there is no white space up to
+// its value. False: nothing has happened.
+static inline bool next_plain(struct mw_walk *w, bool first, struct member *m) {
+  const char *p = w->p;
+  if (w->end - p < 2 || (!first && *p++ != ',') || *p++ != '"') return false;
+  const char *quote = mw_walk_plain(w, p);
+  if (w->end - quote < 3 || quote[0] != '"' || quote[1] != ':') return false;
+  if ((unsigned char)quote[2] <= ' ') return false;
+  m->name = m->raw = mw_slice(p, (size_t)(quote - p));
+  m->tight = true;
+  w->p = quote + 2;
+  return true;
+}
+
 // From behind a value (or the opening bracket) to the next value. The copy is not touched: the
 // caller decides first whether the member stays. 1: a value follows, 0: the bracket was consumed.
 static int next_member(struct mw_item_scanner *s, bool first, struct member *m) {
   struct mw_walk *w = &s->w;
+  if (__builtin_expect(next_plain(w, first, m), 1)) return 1;
   bool blank = mw_walk_blank(w);
   m->tight = !blank;
-  m->comma = false;
   if (w->p < w->end && *w->p == '}') return 0;
   if (!first) {
     if (w->p == w->end || *w->p != ',') return expected(w, "expected ',' or '}'");
     w->p++;
-    m->comma = true;
     blank |= mw_walk_blank(w);
   }
-  const char *from = w->p;
   bool escaped;
   if (w->p == w->end || *w->p != '"') return expected(w, "expected a member name");
-  int rc = mw_walk_string(w, &m->name, &escaped);
+  int rc = mw_walk_string(w, &m->raw, &escaped);
   if (rc < 0) return rc;
-  m->quoted = mw_slice(from, (size_t)(w->p - from));
-  if (escaped) rc = note(s, m->name, true, &m->name);
-  if (rc < 0) return rc;
+  m->name = m->raw;
+  if (escaped && (rc = unescape(s, m->raw, &m->name)) < 0) return rc;
   blank |= mw_walk_blank(w);
   if (w->p == w->end || *w->p != ':') return expected(w, "expected ':'");
   w->p++;
@@ -240,6 +282,14 @@ static bool is_dropped(const struct mw_projection_node *node, char c) {
   if (node == &mw_projection_drop) return true;
   if (node->keep_rest) return false;
   return c == '[' ? !node->has_star : c != '{' || node->count == 0;
+}
+
+// A value; its first byte is there. name: of the member that it belongs to.
+static inline int visit(struct mw_item_scanner *s, const struct mw_projection_node *node,
+                        enum spot spot, struct mw_slice name, unsigned depth) {
+  if (spot == SPOT_OTHER && node == NULL) return mw_walk_value(&s->w, depth);
+  if (spot != SPOT_OTHER && spot <= SPOT_LABEL) return visit_string(s, spot, name, depth);
+  return visit_spot(s, node, spot, name, depth);
 }
 
 // Walks a value that is not copied. `sep` is where the copy ends before it.
@@ -258,7 +308,7 @@ static int visit_dropped(struct mw_item_scanner *s, enum spot spot, struct mw_sl
 static void emit_member(struct mw_walk *w, const struct member *m, const char *sep, bool comma) {
   mw_walk_flush(w, sep);
   if (comma) emit(w, ",", 1);
-  emit(w, m->quoted.p, m->quoted.n);
+  emit(w, m->raw.p - 1, m->raw.n + 2);
   emit(w, ":", 1);
 }
 
@@ -277,7 +327,7 @@ static int copy_object(struct mw_item_scanner *s, const struct mw_projection_nod
     if (is_dropped(child, *w->p)) {
       rc = visit_dropped(s, inner, m.name, sep, depth + 1);
     } else {
-      if (!m.tight || (m.comma && kept == 0)) emit_member(w, &m, sep, kept > 0);
+      if (!m.tight || (!first && kept == 0)) emit_member(w, &m, sep, kept > 0);
       kept++;
       rc = visit(s, child, inner, m.name, depth + 1);
     }
@@ -357,6 +407,8 @@ static const struct mw_template *template_of(struct mw_item_scanner *s) {
 static int visit_section(struct mw_item_scanner *s, const struct mw_projection_node *node,
                          enum spot spot, struct mw_slice name, unsigned depth) {
   const struct mw_template *t = node == NULL ? template_of(s) : NULL;
+  // Custom resources have their managedFields before their name, but those are nobody's members.
+  if (t == NULL && spot != SPOT_MANAGED) mw_runs_lose_count(&s->runs);
   int section = t != NULL ? mw_template_section(t, spot == SPOT_MANAGED, name) : -1;
   if (section >= 0 && mw_template_walk(t, section, &s->w, s->out.p, &s->runs)) return 0;
   return visit_other(s, node, SPOT_OTHER, depth);
@@ -371,32 +423,16 @@ static int visit_managed(struct mw_item_scanner *s, const struct mw_projection_n
   return rc;
 }
 
-// A value; its first byte is there. name: of the member that it belongs to.
-static int visit(struct mw_item_scanner *s, const struct mw_projection_node *node, enum spot spot,
-                 struct mw_slice name, unsigned depth) {
+// As visit(), for what takes more than to pass or to note it.
+static int visit_spot(struct mw_item_scanner *s, const struct mw_projection_node *node,
+                      enum spot spot, struct mw_slice name, unsigned depth) {
   struct mw_item *item = &s->item;
   switch (spot) {
-    case SPOT_KIND:
-      s->has_kind = true;
-      return note_string(s, &item->kind, "kind is not a string", depth);
-    case SPOT_API_VERSION:
-      s->has_api_version = true;
-      return note_string(s, &item->api_version, "apiVersion is not a string", depth);
-    case SPOT_NAME:
-      return note_string(s, &item->name, "metadata.name is not a string", depth);
-    case SPOT_NAMESPACE:
-      return note_string(s, &item->ns, "metadata.namespace is not a string", depth);
-    case SPOT_UID:
-      return note_string(s, &item->uid, "metadata.uid is not a string", depth);
-    case SPOT_RV:
-      return note_string(s, &item->rv, "metadata.resourceVersion is not a string", depth);
     case SPOT_DELETION:
       item->deleting = *s->w.p != 'n';
       return mw_walk_value(&s->w, depth);
     case SPOT_LABELS:
       return visit_labels(s, node, depth);
-    case SPOT_LABEL:
-      return visit_label(s, name, depth);
     case SPOT_MANAGED:
       return visit_managed(s, node, name, depth);
     case SPOT_SECTION:
@@ -405,7 +441,9 @@ static int visit(struct mw_item_scanner *s, const struct mw_projection_node *nod
       return visit_end_mark(s, depth);
     case SPOT_METADATA:
       reset_metadata(item);
+      if (s->chosen) mw_runs_lose_count(&s->runs);  // they were another template's
       s->chosen = false;
+      mw_runs_forget(&s->runs);
       item->has_metadata = *s->w.p == '{';
       return visit_other(s, node, spot, depth);
     case SPOT_ANNOTATIONS:
@@ -439,11 +477,9 @@ static int put_defaults(struct mw_item_scanner *s, const struct mw_item_defaults
   *start = room - n;
   s->out.p[*start] = '{';
   memcpy(s->out.p + *start + 1, s->front.p, n);
-  if (!s->has_kind) rc = note(s, d->kind, false, &s->item.kind);
-  if (rc == 0 && !s->has_api_version) {
-    rc = note(s, d->api_version, false, &s->item.api_version);
-  }
-  return rc;
+  if (!s->has_kind) s->item.kind = d->kind;
+  if (!s->has_api_version) s->item.api_version = d->api_version;
+  return 0;
 }
 
 // Room in front of the copy: every byte may need an escape of six.
@@ -452,11 +488,10 @@ static size_t front_room(const struct mw_item_defaults *d) {
   return 64 + 6 * (d->kind.n + d->api_version.n);
 }
 
-// Room for n bytes. Memory that a large object needed is given back.
-static int make_room(struct mw_buf *b, size_t n) {
+// Memory that a large object needed is given back when one of n bytes needs less.
+static void empty(struct mw_buf *b, size_t n) {
   if (b->cap > KEEP_MAX && n < KEEP_MAX / 4) mw_buf_deinit(b);
   mw_buf_reset(b);
-  return mw_buf_reserve(b, n);
 }
 
 // Makes room for an object of at most `most` bytes.
@@ -465,9 +500,11 @@ static int prepare(struct mw_item_scanner *s, size_t most, size_t room) {
   s->has_kind = false;
   s->has_api_version = false;
   s->chosen = false;
-  s->runs.n = 0;
-  int rc = make_room(&s->out, most + room);
-  return rc == 0 ? make_room(&s->text, 2 * most + room) : rc;
+  mw_runs_begin(&s->runs);
+  s->most = most;
+  empty(&s->text, most);
+  empty(&s->out, most);
+  return mw_buf_reserve(&s->out, most + room);
 }
 
 static int scan(struct mw_item_scanner *s, const struct mw_projection_node *root) {
@@ -482,9 +519,13 @@ static int scan(struct mw_item_scanner *s, const struct mw_projection_node *root
 
 // The JSON begins so far into the copy's memory.
 static void set_runs(struct mw_item_scanner *s, size_t start) {
-  for (size_t i = 0; i < s->runs.n; i++) s->runs.v[i].at -= (uint32_t)start;
-  s->item.beside.runs = s->runs.v;
-  s->item.beside.run_count = s->runs.n;
+  struct mw_runs *runs = &s->runs;
+  for (size_t i = 0; i < runs->n; i++) runs->v[i].at -= (uint32_t)start;
+  for (size_t i = 0; i < runs->alike_count; i++) runs->alike[i].at -= (uint32_t)start;
+  s->item.beside.runs = runs->v;
+  s->item.beside.run_count = runs->n;
+  s->item.beside.alike = runs->alike;
+  s->item.beside.alike_count = runs->alike_count;
 }
 
 int mw_item_scan(struct mw_item_scanner *s, struct mw_json *c, const struct mw_projection *p,

@@ -3,7 +3,8 @@
 //
 // mw_item_scan() validates the whole object, copies it without insignificant white space and
 // without what the projection drops, and notes where the metadata is: one pass, no tree. Strings
-// in mw_item point into the scanner's own memory and live until its next call.
+// in mw_item are not copied unless they were escaped: they live until the scanner's next call, and
+// no longer than what was scanned and the defaults.
 #pragma once
 
 #include <stdbool.h>

@@ -18,7 +18,7 @@ enum {
   LOST_MAX = 3,    // quotes in step without a match, until one is searched for
   SEARCHES = 16,   // for one object
   NEEDLE = 20,     // bytes of what is searched for
-  WINDOW = 2048,   // and in so many
+  WINDOW = 1024,   // and in so many
 };
 
 static inline uint32_t hash(uint64_t v, unsigned bits) {
@@ -137,9 +137,7 @@ struct pair {
   const char *p, *end;   // of what is packed, as far as matches go
   const char *q, *stop;  // of the one beside it
   int searches;          // left
-  const char *raw, *near;
-  const struct mw_run *run, *last;  // what is known to be alike, and not behind p
-  bool wide;                        // what mw_is_wide() says
+  bool wide;             // what mw_is_wide() says
 };
 
 static size_t same(const struct pair *t) {
@@ -187,72 +185,134 @@ static size_t catch_up(struct pair *t) {
   return search(t);
 }
 
-// The next run that is known, or what is left of one that is under way; NULL: none.
-static const struct mw_run *next_run(struct pair *t) {
-  size_t here = (size_t)(t->p - t->raw);
-  while (t->run < t->last && t->run->at + t->run->n <= here) t->run++;
-  return t->run < t->last ? t->run : NULL;
+// What becomes of a text beside another.
+struct near_work {
+  struct mw_slice raw, near;
+  struct pair t;
+  const char *text;  // not written yet
+  char *out;
+};
+
+// Where a match may end at the latest, and before which it has to begin.
+static const char *matches_end(const struct near_work *w) {
+  return w->raw.p + (w->raw.n >= TAIL + MATCH_MIN ? w->raw.n - TAIL_TEXT : 0);
 }
 
-// Goes to a run; for how many bytes both are alike there.
-static size_t go_to(struct pair *t, const struct mw_run *run) {
-  size_t here = (size_t)(t->p - t->raw), in = here > run->at ? here - run->at : 0;
-  size_t left = (size_t)(t->end - t->raw), reach = (size_t)(t->stop - t->near);
-  t->run++;
-  if (run->at + in >= left || run->from + in >= reach) return 0;
-  t->p = t->raw + run->at + in;
-  t->q = t->near + run->from + in;
-  return same(t);
+// Writes the match at p and q, and the text before it. It may begin earlier, but not before `from`.
+// A match that lies before that is none.
+static void put_near(struct near_work *w, const char *p, const char *q, size_t n,
+                     const char *from) {
+  if (from < w->text) from = w->text;
+  // As for put_both: there is room to copy wide.
+  if (p < from || n < NEAR_MIN) return;
+  if ((size_t)(w->raw.p + w->raw.n - p) < TAIL + MATCH_MIN) return;
+  size_t free = (size_t)(p - from), room = (size_t)(q - w->near.p);
+  size_t before = common_before(p, q, free < room ? free : room);
+  size_t back = (size_t)(w->near.p + w->near.n - q) + (size_t)(p - w->raw.p);
+  char *token;
+  w->out = put_text(w->out, &token, w->text, (size_t)(p - w->text) - before, true);
+  w->out = put_match(w->out, token, back, n + before);
+  w->text = p + n;
 }
 
-// From where the texts differ to where they go on alike. Inside of a section it is known where that
-// is; before one it is looked for, but not beyond its beginning.
-static size_t go_on(struct pair *t) {
-  const struct mw_run *run = next_run(t);
-  if (run == NULL) return catch_up(t);
-  if (!run->begins || (size_t)(t->p - t->raw) > run->at) return go_to(t, run);
-  struct pair before = *t;
-  size_t n = catch_up(t);
-  if (n > 0 && (size_t)(t->p - t->raw) < run->at) return n;
-  t->p = before.p;
-  t->q = before.q;
-  return go_to(t, run);
+// Packs what is between sections, up to `end`, by what can be found: from the first byte on, or
+// behind a difference.
+static void pack_between(struct near_work *w, const char *p, const char *q, const char *end) {
+  const char *last = matches_end(w);
+  struct pair *t = &w->t;
+  t->p = p;
+  t->q = q;
+  t->end = end < last ? end : last;
+  if (p >= t->end) return;
+  size_t n = same(t);
+  do {
+    put_near(w, t->p, t->q, n, p);
+    t->p += n;
+    t->q += n;
+    n = catch_up(t);
+  } while (n > 0);
+}
+
+static bool is_run(const struct near_work *w, const struct mw_run *r) {
+  return r->n >= NEAR_MIN && (size_t)r->at + r->n <= w->raw.n &&
+         (size_t)r->from + r->n <= w->near.n &&
+         memcmp(w->raw.p + r->at, w->near.p + r->from, r->n) == 0;
+}
+
+// What is known of both texts, as far as it is used.
+struct known {
+  const struct mw_alike *section, *sections_end;
+  const struct mw_run *run, *runs_end;
+};
+
+static bool is_section(const struct near_work *w, const struct mw_alike *s, const char *p) {
+  return s->at >= (size_t)(p - w->raw.p) && (size_t)s->at + s->n <= w->raw.n &&
+         (size_t)s->from + s->from_n <= w->near.n;
+}
+
+// Packs a section by its runs. The last one may go on behind it, but not beyond `limit`.
+static void pack_section(struct near_work *w, struct known *k, const char *limit) {
+  const struct mw_alike *s = k->section;
+  const size_t end = (size_t)s->at + s->n;
+  for (; k->run < k->runs_end && (size_t)k->run->at + k->run->n <= end; k->run++) {
+    const struct mw_run *run = k->run;
+    if (!is_run(w, run)) continue;
+    const char *p = w->raw.p + run->at, *q = w->near.p + run->from;
+    if (p >= limit) return;
+    size_t left = (size_t)(limit - p), reach = (size_t)(w->near.p + w->near.n - q), n = run->n;
+    if (n > left) n = left;
+    if (run->at + n == end) n += mw_common(p + n, q + n, left < reach ? left - n : reach - n);
+    put_near(w, p, q, n, w->raw.p + s->at);
+  }
+}
+
+// Whether a section begins with a run: then it can be found by a mark.
+static bool begins_with_run(const struct near_work *w, const struct known *k) {
+  const struct mw_run *run = k->run;
+  return run < k->runs_end && run->at == k->section->at && run->from == k->section->from &&
+         is_run(w, run);
+}
+
+// Packs up to the end of the last section that is known, which is at *p and *q then.
+static void pack_known(struct near_work *w, struct known *k, const char **p, const char **q,
+                       struct mw_mark *marks) {
+  const char *const start = w->out, *const end = matches_end(w);
+  for (; k->section < k->sections_end && is_section(w, k->section, *p); k->section++) {
+    const struct mw_alike *s = k->section, *next = s + 1;
+    const char *limit =
+        next < k->sections_end && is_section(w, next, *p) ? w->raw.p + next->at : end;
+    pack_between(w, *p, *q, w->raw.p + s->at);
+    size_t packed = (size_t)(w->out - start);
+    bool begins = s->mark >= 0 && begins_with_run(w, k);
+    pack_section(w, k, limit < end ? limit : end);
+    if (begins && w->text > w->raw.p + s->at) {
+      marks[s->mark] = (struct mw_mark){(uint16_t)s->at, (uint16_t)s->n, (uint16_t)packed};
+    }
+    *p = w->raw.p + s->at + s->n;
+    *q = w->near.p + s->from + s->from_n;
+    if (w->text > *p) {
+      *q += w->text - *p;
+      *p = w->text;
+    }
+  }
 }
 
 size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, const struct mw_beside *beside,
-                       char *out) {
+                       char *out, struct mw_mark marks[MW_OUTLINE_SECTIONS]) {
+  memset(marks, 0, MW_OUTLINE_SECTIONS * sizeof *marks);
   if (near.n + raw.n > MW_LZ_REACH) return 0;
-  char *const start = out;
+  struct near_work w = {.raw = raw, .near = near, .text = raw.p, .out = out};
+  w.t = (struct pair){.stop = near.p + near.n, .searches = SEARCHES, .wide = mw_is_wide()};
+  const char *p = raw.p, *q = near.p, *end = raw.p + raw.n;
+  if (beside != NULL && beside->alike_count > 0 && beside->run_count > 0) {
+    struct known k = {beside->alike, beside->alike + beside->alike_count, beside->runs,
+                      beside->runs + beside->run_count};
+    pack_known(&w, &k, &p, &q, marks);
+  }
+  pack_between(&w, p, q, end);
   char *token;
-  const char *text = raw.p, *end = raw.p + raw.n;
-  struct pair t = {.p = raw.p,
-                   .end = end - TAIL_TEXT,
-                   .q = near.p,
-                   .stop = near.p + near.n,
-                   .searches = SEARCHES,
-                   .raw = raw.p,
-                   .near = near.p,
-                   .wide = mw_is_wide()};
-  if (beside != NULL && beside->run_count > 0) {
-    t.run = beside->runs;
-    t.last = beside->runs + beside->run_count;
-  }
-  size_t n = raw.n >= TAIL + MATCH_MIN ? same(&t) : 0;
-  // As for put_both: there is room to copy wide.
-  while (n > 0 && (size_t)(end - t.p) >= TAIL + MATCH_MIN) {
-    if (n >= NEAR_MIN) {
-      size_t free = (size_t)(t.p - text), room = (size_t)(t.q - near.p);
-      size_t before = common_before(t.p, t.q, free < room ? free : room);
-      out = put_text(out, &token, text, free - before, true);
-      out = put_match(out, token, (size_t)(t.stop - t.q) + (size_t)(t.p - raw.p), n + before);
-      text = t.p + n;
-    }
-    t.p += n;
-    t.q += n;
-    n = go_on(&t);
-  }
-  out = put_text(out, &token, text, (size_t)(end - text), false);
-  return (size_t)(out - start);
+  w.out = put_text(w.out, &token, w.text, (size_t)(end - w.text), false);
+  return (size_t)(w.out - out);
 }
 
 // Unpacking.
@@ -335,4 +395,75 @@ bool mw_lz_unpack(struct mw_lz_text *t, size_t want) {
   }
   t->packed = packed;
   return t->n < t->all || packed.n == 0;
+}
+
+// Reading from the middle.
+
+static size_t get_byte(struct mw_slice *packed) {
+  packed->n--;
+  return (unsigned char)*packed->p++;
+}
+
+// Goes to the next sequence, whose match begins at `at` when that is not 0. What is packed beside a
+// near text has no matches with itself.
+static bool next_sequence(struct mw_lz_place *s, size_t at) {
+  struct mw_slice *packed = &s->packed;
+  if (packed->n == 0) return false;
+  size_t token = get_byte(packed), n = token >> 4;
+  if (n == MORE) n = get_more(packed, n);
+  if (n > packed->n) return false;
+  s->text = mw_slice(packed->p, n);
+  s->match = mw_slice(NULL, 0);
+  s->at = at > 0 ? at : s->at + n;
+  packed->p += n;
+  packed->n -= n;
+  if (packed->n == 0) return true;
+  if (packed->n < 2) return false;
+  size_t back = get_byte(packed);
+  back |= get_byte(packed) << 8;
+  n = ((token & MORE) == MORE ? get_more(packed, MORE) : (token & MORE)) + FORMAT_MIN;
+  size_t in_near = back - s->at;
+  if (back <= s->at || in_near > s->near.n || n < FORMAT_MIN || n > in_near) return false;
+  s->match = mw_slice(s->near.p + s->near.n - in_near, n);
+  s->at += n;
+  return true;
+}
+
+bool mw_lz_find(struct mw_lz_place *s, struct mw_mark mark,
+                const struct mw_outline_member *member) {
+  const char *key = s->near.p + member->key, *value = s->near.p + member->value;
+  if (mark.n == 0 || mark.packed > s->packed.n) return false;
+  s->packed.p += mark.packed;
+  s->packed.n -= mark.packed;
+  // Until one covers the name, and all of it: what is literal between two matches need not be the
+  // template's member at that place. One that does has the value behind it. It may have been
+  // extended backwards (put_near) over what two values of unequal length end with alike, but never
+  // over a name before them: at the opening quote of the shorter one, that of the longer one has a
+  // backslash where the shorter one has a colon.
+  for (size_t at = mark.at;; at = 0) {
+    if (!next_sequence(s, at) || s->match.n == 0 || s->match.p > key) return false;
+    if (s->at - s->match.n >= (size_t)mark.at + mark.n) return false;
+    if (s->match.p + s->match.n >= value) break;
+  }
+  s->text.n = 0;
+  s->match = mw_slice(value, (size_t)(s->match.p + s->match.n - value));
+  return true;
+}
+
+static size_t copy_from(struct mw_slice *from, char *out, size_t n) {
+  if (n > from->n) n = from->n;
+  if (n == 0) return 0;
+  memcpy(out, from->p, n);
+  from->p += n;
+  from->n -= n;
+  return n;
+}
+
+size_t mw_lz_copy(struct mw_lz_place *s, char *out, size_t n) {
+  size_t done = 0;
+  for (;;) {
+    done += copy_from(&s->text, out + done, n - done);
+    done += copy_from(&s->match, out + done, n - done);
+    if (done == n || !next_sequence(s, 0)) return done;
+  }
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "wire/outline.h"
 #include "wire/template.h"
 
 enum {
@@ -48,10 +49,13 @@ size_t mw_lz_pack(const struct mw_lz_index *x, struct mw_lz_scratch *s, struct m
 // The same beside a text that is nearly the same, as two pods of one Deployment are: both are read
 // from the front, and where they differ, on from the next quotes. `near` is the dictionary then.
 // However different they are, what comes out is right, and the caller looks at its size. `beside`,
-// which may be NULL, spares a search: it tells where they are alike, and is not believed. 0: both
-// together have more than MW_LZ_REACH bytes.
+// which may be NULL, spares a search: it tells where they are alike, and which sections are. Where
+// bytes are the same is not believed. 0: both together have more than MW_LZ_REACH bytes.
+// marks: of the sections that have one; what is in a section that has, up to its end, is a match
+// with the same place of the other's section, or literal. Where two values end alike, their ends
+// are the same place.
 size_t mw_lz_pack_near(struct mw_slice near, struct mw_slice raw, const struct mw_beside *beside,
-                       char *out);
+                       char *out, struct mw_mark marks[MW_OUTLINE_SECTIONS]);
 
 // A text that is being unpacked.
 struct mw_lz_text {
@@ -64,3 +68,18 @@ struct mw_lz_text {
 
 // Goes on until there are at least `want` bytes, or all. False when what is packed is damaged.
 bool mw_lz_unpack(struct mw_lz_text *t, size_t want) __attribute__((warn_unused_result));
+
+// A place in the middle of a text that was packed beside `near`.
+struct mw_lz_place {
+  struct mw_slice near;
+  struct mw_slice packed;  // behind the sequence at hand
+  struct mw_slice text;    // what is left of its text
+  struct mw_slice match;   // and of its match
+  size_t at;               // where in the text that one ends
+};
+
+// Goes to the value of the member that stands at `member` in `near`, in the section at `mark`.
+// s->near and s->packed, which is all of it, are set. False: only unpacking can tell.
+bool mw_lz_find(struct mw_lz_place *s, struct mw_mark mark, const struct mw_outline_member *member);
+// Copies the next n bytes to out; fewer where the text ends or is damaged.
+size_t mw_lz_copy(struct mw_lz_place *s, char *out, size_t n);

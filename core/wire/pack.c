@@ -11,7 +11,9 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "wire/json.h"
 #include "wire/lz.h"
+#include "wire/outline.h"
 
 enum {
   DICT_MAX = MW_LZ_REACH,      // LZ4 looks back no further
@@ -32,6 +34,8 @@ enum {
   UNLIKE = 4,                                    // members that one who is not counts for
   LINE = 64,              // bytes that processors take from each other at once
   NEAR_AHEAD = 4 * 1024,  // of a template that is fetched before it is read
+  MARKS_ROOM = MW_OUTLINE_SECTIONS * sizeof(struct mw_mark),
+  VALUE_FIRST = 48,  // bytes, that hold most values and what follows them
 };
 
 // One of `every` objects is looked at, until `seen` objects have passed.
@@ -46,8 +50,11 @@ enum { STAGES = sizeof stages / sizeof stages[0] };
 struct mw_dict {
   atomic_size_t refs;  // written all the time, by several threads; the rest is only read
   char apart[LINE - sizeof(atomic_size_t)];
-  size_t n;
-  char bytes[];  // and MW_LZ_SLACK more
+  // Of a template; NULL: it is none, or has no section. What is packed begins with a mark for each
+  // of its sections.
+  const struct mw_outline *outline;
+  struct mw_slice text;  // and MW_LZ_SLACK bytes more
+  char memory[];         // the outline, then the text
 };
 
 // One of two places in a table that are found by the name. A family that has it loses it when more
@@ -83,20 +90,26 @@ void mw_dict_unref(struct mw_dict *d) {
   mw_free(d);
 }
 
-static struct mw_dict *dict_new(struct mw_slice bytes, struct mw_slice more) {
-  struct mw_dict *d = mw_xmalloc(sizeof *d + bytes.n + more.n + MW_LZ_SLACK);
+static struct mw_dict *dict_new(struct mw_slice bytes, struct mw_slice more,
+                                const struct mw_outline *outline) {
+  size_t head = outline != NULL ? mw_outline_size(outline) : 0;
+  struct mw_dict *d = mw_xmalloc(sizeof *d + head + bytes.n + more.n + MW_LZ_SLACK);
+  char *to = d->memory + head;
   atomic_init(&d->refs, 1);
-  d->n = bytes.n + more.n;
-  memcpy(d->bytes, bytes.p, bytes.n);
-  if (more.n > 0) memcpy(d->bytes + bytes.n, more.p, more.n);
+  d->outline = head > 0 ? memcpy(d->memory, outline, head) : NULL;
+  d->text = mw_slice(to, bytes.n + more.n);
+  memcpy(to, bytes.p, bytes.n);
+  if (more.n > 0) memcpy(to + bytes.n, more.p, more.n);
   mw_live_add(MW_LIVE_DICT, 1);
   return d;
 }
 
 static void give_template(struct family *f, struct mw_slice raw, struct mw_slice managed) {
   if (managed.n > MANAGED_MAX) managed.n = 0;
-  f->dict = dict_new(raw, managed);
-  f->template = mw_template_new(mw_slice(f->dict->bytes, f->dict->n), raw.n);
+  struct mw_outline *outline = mw_outline_new(raw);
+  f->dict = dict_new(raw, managed, outline);
+  f->template = mw_template_new(f->dict->text, raw.n, f->dict->outline);
+  mw_outline_free(outline);
 }
 
 // Makes it one that has nothing.
@@ -125,14 +138,16 @@ struct mw_dict *mw_packer_dict(struct mw_packer *p) {
   return p->dict;
 }
 
-size_t mw_pack_bound(size_t raw_len) { return raw_len <= RAW_MAX ? mw_lz_bound(raw_len) : raw_len; }
+size_t mw_pack_bound(size_t raw_len) {
+  return raw_len <= RAW_MAX ? mw_lz_bound(raw_len) + MARKS_ROOM : raw_len;
+}
 
 // Ends a stage. What was packed with the dictionary before has a reference of its own.
 static void freeze(struct mw_packer *p) {
   if (p->n > 0) {
     mw_dict_unref(p->dict);
-    p->dict = dict_new(mw_slice(p->samples, p->n), mw_slice(NULL, 0));
-    mw_lz_index(&p->index, mw_slice(p->dict->bytes, p->dict->n));
+    p->dict = dict_new(mw_slice(p->samples, p->n), mw_slice(NULL, 0), NULL);
+    mw_lz_index(&p->index, p->dict->text);
   }
   p->n = 0;
   p->seen = 0;
@@ -218,6 +233,20 @@ static void sweep(struct mw_packer *p) {
   reset(f, f->hash);
 }
 
+static size_t marks_size(const struct mw_dict *d) {
+  return d->outline != NULL ? mw_outline_count(d->outline) * sizeof(struct mw_mark) : 0;
+}
+
+// Packs it beside a template, behind its marks; 0: it cannot be.
+static size_t pack_beside(const struct mw_dict *d, const struct mw_beside *beside,
+                          struct mw_slice raw, char *out) {
+  struct mw_mark marks[MW_OUTLINE_SECTIONS];
+  size_t head = marks_size(d);
+  size_t n = mw_lz_pack_near(d->text, raw, beside, out + head, marks);
+  memcpy(out, marks, head);
+  return n > 0 ? head + n : 0;
+}
+
 // Packs it as a member of its family; 0: it is none, or not like the others.
 static size_t pack_member(struct mw_packer *p, const struct mw_pack_hint *hint, struct mw_slice raw,
                           char *out, struct mw_dict **dict) {
@@ -231,7 +260,7 @@ static size_t pack_member(struct mw_packer *p, const struct mw_pack_hint *hint, 
   }
   if (f->dict == NULL) return 0;
   const struct mw_beside *beside = hint->beside.template == f->template ? &hint->beside : NULL;
-  size_t n = mw_lz_pack_near(mw_slice(f->dict->bytes, f->dict->n), raw, beside, out);
+  size_t n = pack_beside(f->dict, beside, raw, out);
   bool alike = n > 0 && n * ALIKE_RATIO <= raw.n;
   if (alike) *dict = f->dict;
   count_member(f, alike);
@@ -255,6 +284,67 @@ size_t mw_pack(struct mw_packer *p, const struct mw_pack_hint *hint, struct mw_s
   }
   *dict = p->dict;
   return n;
+}
+
+// The mark of a section, and what is behind all marks.
+static struct mw_mark mark_of(struct mw_slice *packed, const struct mw_dict *d, size_t section) {
+  struct mw_mark mark = {0};
+  size_t head = marks_size(d);
+  if (packed->n < head) return mark;
+  memcpy(&mark, packed->p + section * sizeof mark, sizeof mark);
+  packed->p += head;
+  packed->n -= head;
+  return mark;
+}
+
+static void fetch(const char *p, size_t n) {
+  for (size_t i = 0; i < n; i += LINE) __builtin_prefetch(p + i);
+}
+
+void mw_packed_prefetch(const struct mw_dict *dict, struct mw_slice packed) {
+  if (dict == NULL) return;
+  fetch((const char *)dict + LINE, 4 * LINE);
+  fetch(packed.p, packed.n < 4 * LINE ? packed.n : 4 * LINE);
+}
+
+size_t mw_packed_section(const struct mw_dict *dict, struct mw_slice packed, struct mw_slice name) {
+  if (dict == NULL || dict->outline == NULL) return 0;
+  int section = mw_outline_section(dict->outline, name);
+  return section >= 0 ? mark_of(&packed, dict, (size_t)section).at : 0;
+}
+
+// Whether the string or scalar that begins here ends, too; *n is its length then.
+static bool is_value(const char *p, size_t *n) {
+  struct mw_json c = {p, p + *n};
+  bool is_string = mw_json_peek(&c) == MW_JSON_STRING;
+  if (mw_json_pass(&c) < 0) return false;
+  if (c.p == c.end && !is_string) return false;  // a number may go on
+  *n = (size_t)(c.p - p);
+  return true;
+}
+
+int mw_packed_member(const struct mw_dict *dict, struct mw_slice packed, size_t section,
+                     struct mw_slice name, struct mw_packed_member *m) {
+  if (dict == NULL || dict->outline == NULL) return -1;
+  for (size_t i = 0; i < mw_outline_count(dict->outline); i++) {
+    struct mw_lz_place s = {.near = dict->text, .packed = packed};
+    struct mw_mark mark = mark_of(&s.packed, dict, i);
+    if (mark.n == 0 || mark.at != section) continue;
+    struct mw_outline_member member;
+    int number = mw_outline_member(dict->outline, s.near, (int)i, name, &member);
+    if (number < 0) return 0;
+    if (!mw_lz_find(&s, mark, &member)) return -1;
+    size_t had = mw_lz_copy(&s, m->room, VALUE_FIRST), n = had;
+    if (had == 0 || *m->room == '{' || *m->room == '[') return -1;
+    if (!is_value(m->room, &n)) {
+      n = had + mw_lz_copy(&s, m->room + had, sizeof m->room - had);
+      if (!is_value(m->room, &n)) return -1;
+    }
+    m->number = (unsigned)number;
+    m->value = mw_slice(m->room, n);
+    return 1;
+  }
+  return -1;
 }
 
 struct mw_unpacker {
@@ -285,18 +375,16 @@ static char *room_for(struct mw_unpacker *u, size_t n) {
   return u->memory;
 }
 
-static void fetch(const char *p, size_t n) {
-  for (size_t i = 0; i < n; i += LINE) __builtin_prefetch(p + i);
-}
-
 void mw_unpack_begin(struct mw_unpacker *u, const struct mw_dict *dict, struct mw_slice packed,
                      size_t raw_len) {
-  u->text = (struct mw_lz_text){.packed = packed, .all = raw_len};
-  if (dict != NULL) u->text.dict = mw_slice(dict->bytes, dict->n);
+  size_t head = dict != NULL ? marks_size(dict) : 0;
+  if (packed.n < head) head = packed.n;
+  u->text = (struct mw_lz_text){.packed = {packed.p + head, packed.n - head}, .all = raw_len};
+  if (dict != NULL) u->text.dict = dict->text;
   // A template is read from its beginning on, about as far as the text is.
-  if (dict != NULL && dict->n <= TEMPLATE_MAX) {
+  if (dict != NULL && dict->text.n <= TEMPLATE_MAX) {
     fetch(packed.p, packed.n < NEAR_AHEAD ? packed.n : NEAR_AHEAD);
-    fetch(dict->bytes, dict->n < NEAR_AHEAD ? dict->n : NEAR_AHEAD);
+    fetch(dict->text.p, dict->text.n < NEAR_AHEAD ? dict->text.n : NEAR_AHEAD);
   }
   if (raw_len > RAW_MAX || packed.n > raw_len) return;
   u->text.out = room_for(u, raw_len);

@@ -54,6 +54,27 @@ const struct mw_template *mw_packer_template(struct mw_packer *p, struct mw_slic
 // The dictionary in force, borrowed until the next mw_pack(); NULL until frozen.
 struct mw_dict *mw_packer_dict(struct mw_packer *p);
 
+// Sections, as the spec and the status, whose members have the same names as the template's are
+// marked, so that one of their members can be read without unpacking.
+
+// Begins to fetch what both of these look at first.
+void mw_packed_prefetch(const struct mw_dict *dict, struct mw_slice packed);
+// Where the section of this name begins in the text; 0: none is marked that has it.
+size_t mw_packed_section(const struct mw_dict *dict, struct mw_slice packed, struct mw_slice name);
+
+enum { MW_MEMBER_ROOM = 512 };
+
+struct mw_packed_member {
+  struct mw_slice value;  // JSON, in `room`
+  unsigned number;        // among the members of its section
+  char room[MW_MEMBER_ROOM];
+};
+
+// The member of this name of the section that begins at `section`: 1 when it has a string or a
+// scalar, which is in *m then; 0 when there is none; negative when only the whole text can tell.
+int mw_packed_member(const struct mw_dict *dict, struct mw_slice packed, size_t section,
+                     struct mw_slice name, struct mw_packed_member *m);
+
 // A place to unpack into, one per thread. What it returns is valid until the next text is begun.
 struct mw_unpacker;
 

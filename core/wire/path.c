@@ -86,7 +86,7 @@ static int parse_bracket(struct parser *in) {
   } else if (in->p < in->end && *in->p >= '0' && *in->p <= '9') {
     rc = parse_index(in);
   } else {
-    rc = fail(in, "expected an index, '*' or a quoted key");
+    rc = fail(in, "expected an index, '*' or a key in double quotes");
   }
   if (rc < 0) return rc;
   if (in->p == in->end || *in->p != ']') return fail(in, "expected ']'");
@@ -119,6 +119,7 @@ struct mw_path *mw_path_new(struct mw_slice text, struct mw_err *err) {
     return NULL;
   }
   struct mw_path *path = mw_xcalloc(1, sizeof *path);
+  mw_live_add(MW_LIVE_PATH, 1);
   path->memory = mw_xmalloc(2 * text.n + 1);
   if (text.n > 0) memcpy(path->memory, text.p, text.n);
   path->text = mw_slice(path->memory, text.n);
@@ -140,10 +141,19 @@ void mw_path_free(struct mw_path *path) {
   if (path == NULL) return;
   mw_free(path->memory);
   mw_free(path);
+  mw_live_add(MW_LIVE_PATH, -1);
 }
 
 struct mw_slice mw_path_text(const struct mw_path *path) {
   return path->text;
+}
+
+bool mw_path_is_pair(const struct mw_path *path, struct mw_slice *first, struct mw_slice *second) {
+  const struct mw_segment *s = path->segments;
+  if (path->count != 2 || s[0].kind != MW_SEGMENT_KEY || s[1].kind != MW_SEGMENT_KEY) return false;
+  *first = s[0].key;
+  *second = s[1].key;
+  return true;
 }
 
 struct lookup {

@@ -25,6 +25,9 @@ void mw_path_free(struct mw_path *path);  // NULL is fine
 // The text it was made from; valid as long as the path.
 struct mw_slice mw_path_text(const struct mw_path *path);
 
+// Whether it is the name of a member, and that of a member of it, and then which.
+bool mw_path_is_pair(const struct mw_path *path, struct mw_slice *first, struct mw_slice *second);
+
 // Called with each value found: its JSON text. Return false to stop.
 typedef bool (*mw_path_cb)(void *ctx, struct mw_slice value);
 

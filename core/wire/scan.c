@@ -131,26 +131,35 @@ MW_WIDE static inline uint64_t stops64_wide(const char *p) {
   return stops32(p) | stops32(p + 32) << 32;
 }
 
-// The last block: what is behind the end counts as a stop.
-static uint64_t stops_tail(const char *p, const char *end) {
-  char block[64] = {0};
-  memcpy(block, p, (size_t)(end - p));
-  return stops64(block);
+// Not inlined: what they prepare takes longer than a call, when it is for one block.
+MW_WIDE static __attribute__((noinline)) uint64_t stops_wide(const char *p) {
+  return stops64_wide(p);
 }
 
-// The first byte from p on that is not plain text: a quote, a backslash, control or not ASCII.
-static inline const char *plain_run(struct mw_walk *w, const char *p) {
-  for (;;) {
-    uintptr_t at = (uintptr_t)p - (uintptr_t)w->block;
-    if (__builtin_expect(at < 64, 1)) {
-      uint64_t stops = w->stops >> at;
-      if (__builtin_expect(stops != 0, 1)) return p + __builtin_ctzll(stops);
-      p = w->block + 64;
-    }
-    if (p >= w->end) return w->end;
-    w->block = p;
-    w->stops = w->end - p >= 64 ? stops64(p) : stops_tail(p, w->end);
+static __attribute__((noinline)) uint64_t stops_narrow(const char *p) { return stops64(p); }
+
+static const char *first_stop(struct mw_walk *w, const char *block, uint64_t stops) {
+  w->block = block;
+  w->stops = stops;
+  return block + __builtin_ctzll(stops);
+}
+
+// In the last block what is behind the end counts as a stop.
+static __attribute__((noinline)) const char *pass_tail(struct mw_walk *w, const char *p) {
+  char block[64] = {0};
+  memcpy(block, p, (size_t)(w->end - p));
+  return first_stop(w, p, stops_narrow(block));
+}
+
+const char *mw_walk_pass_plain(struct mw_walk *w, const char *p) {
+  const bool wide = mw_is_wide();
+  // What is left of the block has no stop, or p would not be here.
+  if ((uintptr_t)p - (uintptr_t)w->block < 64) p = w->block + 64;
+  for (; w->end - p >= 64; p += 64) {
+    uint64_t stops = wide ? stops_wide(p) : stops_narrow(p);
+    if (stops != 0) return first_stop(w, p, stops);
   }
+  return p < w->end ? pass_tail(w, p) : w->end;
 }
 
 const char *mw_walk_short_text(const char *p, const char *end) {
@@ -165,7 +174,7 @@ const char *mw_walk_short_text(const char *p, const char *end) {
 #else
 static inline bool is_plain(char c) { return (signed char)c >= 0x20 && c != '"' && c != '\\'; }
 
-static const char *plain_run(struct mw_walk *w, const char *p) {
+const char *mw_walk_pass_plain(struct mw_walk *w, const char *p) {
   while (p < w->end && is_plain(*p)) p++;
   return p;
 }
@@ -200,7 +209,7 @@ static const char *escape(struct mw_walk *w, const char *p) {
 // p stands in a string, at something that is not plain. Behind its closing quote, or NULL.
 static const char *string_rest(struct mw_walk *w, const char *p) {
   const char *end = w->end;
-  for (;; p = plain_run(w, p)) {
+  for (;; p = mw_walk_plain(w, p)) {
     if (p == end) {
       expected(w, p, NULL);
       return NULL;
@@ -225,7 +234,7 @@ static const char *string_rest(struct mw_walk *w, const char *p) {
 
 // p stands behind the opening quote. Behind the closing one, or NULL.
 static inline const char *string(struct mw_walk *w, const char *p) {
-  p = plain_run(w, p);
+  p = mw_walk_plain(w, p);
   if (__builtin_expect(p < w->end && *p == '"', 1)) return p + 1;
   return string_rest(w, p);
 }
@@ -294,7 +303,10 @@ static const char *scalar(struct mw_walk *w, const char *p) {
   }
 }
 
-const char *mw_walk_text(struct mw_walk *w, const char *p) { return string(w, p); }
+const char *mw_walk_text(struct mw_walk *w, const char *p) {
+  const char *quote = mw_walk_short_text(p, w->end);
+  return quote != NULL ? quote + 1 : string(w, p);
+}
 
 const char *mw_walk_scalar(struct mw_walk *w, const char *p) { return scalar(w, p); }
 
@@ -515,6 +527,12 @@ static bool walk_fast(struct mw_walk *w, struct trail *t) {
 #endif
 
 int mw_walk_value(struct mw_walk *w, unsigned depth) {
+  if (at(w, w->p, '"')) {
+    const char *behind = string(w, w->p + 1);
+    if (behind == NULL) return MW_EPARSE;
+    w->p = behind;
+    return 0;
+  }
   struct trail t;
   t.p = w->p;
   t.place = AT_VALUE;
@@ -524,21 +542,15 @@ int mw_walk_value(struct mw_walk *w, unsigned depth) {
   return walk_carefully(w, &t);
 }
 
-int mw_walk_string(struct mw_walk *w, struct mw_slice *raw, bool *escaped) {
+int mw_walk_any_string(struct mw_walk *w, struct mw_slice *raw, bool *escaped) {
   const char *p = w->p;
   if (p == w->end || *p != '"') return expected(w, p, "expected a string");
-  const char *from = ++p;
-  p = plain_run(w, p);
-  *escaped = false;
-  if (p == w->end || *p != '"') {
-    const char *special = p;
-    p = string_rest(w, p);
-    if (p == NULL) return MW_EPARSE;
-    *escaped = memchr(special, '\\', (size_t)(p - special)) != NULL;
-  } else {
-    p++;
-  }
+  const char *from = p + 1;
+  const char *special = mw_walk_plain(w, from);
+  p = string_rest(w, special);
+  if (p == NULL) return MW_EPARSE;
   *raw = mw_slice(from, (size_t)(p - 1 - from));
+  *escaped = memchr(special, '\\', (size_t)(p - special)) != NULL;
   w->p = p;
   return 0;
 }

@@ -60,9 +60,31 @@ static inline bool mw_walk_blank(struct mw_walk *w) {
 
 // Consumes one value of any kind. depth is that of the value, 1 for the outermost.
 int mw_walk_value(struct mw_walk *w, unsigned depth) __attribute__((warn_unused_result));
-// Consumes a string as mw_json_string() does.
-int mw_walk_string(struct mw_walk *w, struct mw_slice *raw, bool *escaped)
+// The first byte from p on that is not plain text: a quote, a backslash, control or not ASCII.
+const char *mw_walk_pass_plain(struct mw_walk *w, const char *p);
+static inline const char *mw_walk_plain(struct mw_walk *w, const char *p) {
+  uintptr_t at = (uintptr_t)p - (uintptr_t)w->block;
+  uint64_t stops = at < 64 ? w->stops >> at : 0;
+  return __builtin_expect(stops != 0, 1) ? p + __builtin_ctzll(stops) : mw_walk_pass_plain(w, p);
+}
+// Consumes a string as mw_json_string() does. Most are plain, and the calls for others are kept out
+// of the way.
+int mw_walk_any_string(struct mw_walk *w, struct mw_slice *raw, bool *escaped)
     __attribute__((warn_unused_result));
+__attribute__((warn_unused_result)) static inline int mw_walk_string(struct mw_walk *w,
+                                                                     struct mw_slice *raw,
+                                                                     bool *escaped) {
+  if (w->p < w->end && *w->p == '"') {
+    const char *from = w->p + 1, *p = mw_walk_plain(w, from);
+    if (__builtin_expect(p < w->end && *p == '"', 1)) {
+      *raw = mw_slice(from, (size_t)(p - from));
+      *escaped = false;
+      w->p = p + 1;
+      return 0;
+    }
+  }
+  return mw_walk_any_string(w, raw, escaped);
+}
 // The closing quote of a string whose text begins at p, when that is plain and short, as most are:
 // to look takes less time than to prepare a walker. NULL: the walker decides.
 const char *mw_walk_short_text(const char *p, const char *end);

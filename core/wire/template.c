@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/template.h"
 
+#include <limits.h>
+
 #include "base/alloc.h"
 #include "wire/common.h"
 #include "wire/frame.h"
 #include "wire/json.h"
+#include "wire/outline.h"
 #include "wire/scan.h"
 
 enum {
-  SECTIONS = 8,      // further members of a root are the walker's
-  SECTION_MIN = 64,  // bytes; and smaller ones are, too
-  RUN_MIN = 6,       // shorter ones are not worth a match
-  RUNS_MAX = 1024,   // further ones are not noted
-  WORD = 64,         // bits
-  ESCAPE_MAX = 8,    // more bytes than an escape or a character has
+  SECTIONS = MW_TEMPLATE_SECTIONS,
+  RUN_MIN = 6,      // shorter ones are not worth a match
+  RUNS_MAX = 1024,  // further ones are not noted
+  WORD = 64,        // bits
+  ESCAPE_MAX = 8,   // more bytes than an escape or a character has
 };
 
 struct section {
   uint32_t name, name_len;
   uint32_t from, to;  // of the value
   bool of_metadata;
+  int mark;  // its number in the outline; -1: none
 };
 
 struct mw_template {
   struct mw_slice text;
+  const struct mw_outline *outline;  // NULL: none
   struct section section[SECTIONS];
   int sections;
   uint64_t inside[];  // one bit per byte: of a string, but for its opening quote
@@ -31,13 +35,15 @@ struct mw_template {
 
 static void add_section(struct mw_template *t, bool of_metadata, struct mw_slice name,
                         const char *from, const char *to) {
-  if (t->sections == SECTIONS || to - from < SECTION_MIN) return;
+  if (t->sections == SECTIONS || to - from < MW_SECTION_MIN) return;
+  size_t at = (size_t)(from - t->text.p);
   t->section[t->sections++] = (struct section){
       .name = (uint32_t)(name.p - t->text.p),
       .name_len = (uint32_t)name.n,
-      .from = (uint32_t)(from - t->text.p),
+      .from = (uint32_t)at,
       .to = (uint32_t)(to - t->text.p),
       .of_metadata = of_metadata,
+      .mark = t->outline != NULL ? mw_outline_section_at(t->outline, at) : -1,
   };
 }
 
@@ -54,11 +60,13 @@ static void add_members(struct mw_template *t, size_t json) {
   }
 }
 
-struct mw_template *mw_template_new(struct mw_slice text, size_t json) {
+struct mw_template *mw_template_new(struct mw_slice text, size_t json,
+                                    const struct mw_outline *outline) {
   struct mw_template *t = mw_xcalloc(1, sizeof *t + (text.n / WORD + 1) * sizeof t->inside[0]);
   t->text = text;
+  t->outline = outline;
   mw_frame_strings(text, t->inside);
-  if (text.n > json) {
+  if (text.n > json && (text.p[json] == '{' || text.p[json] == '[')) {
     // It needs no name: there is only one of the metadata.
     add_section(t, true, mw_slice(text.p, 0), text.p + json, text.p + text.n);
   }
@@ -142,35 +150,69 @@ static bool pass_scalars(struct mw_walk *w, struct pair *s) {
   return s->p != NULL;
 }
 
-static void note(struct mw_runs *runs, size_t at, size_t from, size_t n, bool begins) {
+void mw_runs_forget(struct mw_runs *r) {
+  r->n = 0;
+  r->alike_count = 0;
+}
+
+void mw_runs_begin(struct mw_runs *r) {
+  mw_runs_forget(r);
+  r->seen = 0;
+}
+
+void mw_runs_lose_count(struct mw_runs *r) { r->seen = UINT_MAX; }
+
+static void note(struct mw_runs *runs, size_t at, size_t from, size_t n) {
   if (runs->n == RUNS_MAX) return;
   if (runs->n == runs->cap) {
     runs->cap = runs->cap > 0 ? 2 * runs->cap : 64;
     runs->v = mw_xrealloc(runs->v, runs->cap * sizeof *runs->v);
   }
-  runs->v[runs->n++] = (struct mw_run){(uint32_t)at, (uint32_t)from, (uint32_t)n, begins};
+  runs->v[runs->n++] = (struct mw_run){(uint32_t)at, (uint32_t)from, (uint32_t)n};
+}
+
+// Counts a section, and takes the mark from one that came before. Whether it is the first.
+static bool count_section(struct mw_runs *runs, int section) {
+  bool first = (runs->seen >> section & 1) == 0;
+  runs->seen |= 1u << section;
+  for (size_t i = 0; i < runs->alike_count && !first; i++) {
+    if (runs->alike[i].section == section) runs->alike[i].mark = -1;
+  }
+  return first;
 }
 
 bool mw_template_walk(const struct mw_template *t, int section, struct mw_walk *w, const char *copy,
                       struct mw_runs *runs) {
+  const struct section *beside = &t->section[section];
   const char *const start = w->p;
-  const char *const stop = t->text.p + t->section[section].to;
+  const char *const stop = t->text.p + beside->to;
   const size_t noted = runs->n;
   const bool wide = mw_is_wide();
   // Of the byte at w->p, in the copy.
   const size_t base = w->out != NULL ? (size_t)(w->out - copy) + (size_t)(start - w->run) : 0;
-  struct pair s = {start, t->text.p + t->section[section].from, 0};
+  struct pair s = {start, t->text.p + beside->from, 0};
+  bool same_names = count_section(runs, section);
+  if (runs->alike_count == SECTIONS) return false;
   for (;;) {
     size_t left = (size_t)(w->end - s.p), reach = (size_t)(stop - s.q);
     s.same = mw_common_long(s.p, s.q, left < reach ? left : reach, wide);
     if (s.same >= RUN_MIN && w->out != NULL) {
-      note(runs, base + (size_t)(s.p - start), (size_t)(s.q - t->text.p), s.same, runs->n == noted);
+      note(runs, base + (size_t)(s.p - start), (size_t)(s.q - t->text.p), s.same);
     }
     s.p += s.same;
     s.q += s.same;
     if (s.q == stop) break;
     if (s.p == w->end) goto differs;
     if (!(is_inside(t, s.q) ? pass_strings(t, w, &s) : pass_scalars(w, &s))) goto differs;
+    if (*s.q == ':') same_names = false;
+  }
+  if (w->out != NULL) {
+    runs->alike[runs->alike_count++] = (struct mw_alike){.at = (uint32_t)base,
+                                                         .n = (uint32_t)(s.p - start),
+                                                         .from = beside->from,
+                                                         .from_n = beside->to - beside->from,
+                                                         .section = section,
+                                                         .mark = same_names ? beside->mark : -1};
   }
   w->p = s.p;
   return true;

@@ -23,7 +23,7 @@ struct mw_watch_split {
   void *ctx;
   struct mw_item_scanner *scanner;
   struct mw_frame frame;
-  struct mw_buf type;  // the type of the event, unescaped
+  struct mw_buf type;  // the type of the event, when it was escaped
   struct mw_buf line;  // the event that a chunk has cut
   bool in_line;        // the event is gathered there
   bool in_event;       // the event is gathered by its brackets
@@ -45,6 +45,7 @@ struct mw_watch_split *mw_watch_split_new(const struct mw_projection *projection
                                           struct mw_packer *packer, mw_watch_event_cb cb,
                                           void *ctx) {
   struct mw_watch_split *s = mw_xcalloc(1, sizeof *s);
+  mw_live_add(MW_LIVE_WATCH_SPLIT, 1);
   s->projection = projection;
   s->cb = cb;
   s->ctx = ctx;
@@ -62,6 +63,7 @@ void mw_watch_split_free(struct mw_watch_split *s) {
   mw_buf_deinit(&s->type);
   mw_buf_deinit(&s->line);
   mw_free(s);
+  mw_live_add(MW_LIVE_WATCH_SPLIT, -1);
 }
 
 static enum mw_event_type type_of(struct mw_slice text) {
@@ -81,13 +83,17 @@ static int read_type(struct mw_watch_split *s, struct reading *r) {
   bool escaped;
   int rc = mw_walk_string(w, &raw, &escaped);
   if (rc < 0) return rc;
-  mw_buf_reset(&s->type);
-  if (mw_json_unescape(raw, &s->type) < 0) {
+  if (escaped) {
+    mw_buf_reset(&s->type);
+    rc = mw_json_unescape(raw, &s->type);
+    raw = mw_buf_slice(&s->type);
+  }
+  if (rc < 0 || raw.n > TYPE_MAX) {
     return mw_walk_fail(w, from, MW_FAULT_LIMIT, "the type is longer than 1 KiB");
   }
   r->has_type = true;
-  r->event.type_text = mw_buf_slice(&s->type);
-  r->event.type = type_of(r->event.type_text);
+  r->event.type_text = raw;
+  r->event.type = type_of(raw);
   return 0;
 }
 
@@ -259,7 +265,9 @@ static int begin_event(struct mw_watch_split *s, const char *chunk, const char *
   if (**p != '{') return mw_fault_report(err, MW_FAULT_SYNTAX, "expected '{'", s->start);
   if (is_cut(*p, end)) {
     s->in_line = true;
-    return in_line(s, p, end, err);
+    if (mw_buf_add(&s->line, *p, (size_t)(end - *p)) < 0) return reread_line(s, err);
+    *p = end;
+    return 0;
   }
   s->in_event = true;
   struct reading r;

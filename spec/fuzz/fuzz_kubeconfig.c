@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a kubeconfig, and as the answer of an exec plugin: no crash, no leak, and a failure
 // always has a message. The identity of an endpoint is computed as well, as it reads every field.
+// What a cluster has for plugins becomes JSON that an independent parser reads.
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "oracle.h"
 #include "transport/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_json(const char *json) {
+  struct mw_buf reading;
+  size_t n;
+  mw_buf_init(&reading, READING_MAX);
+  if (!oracle_read(mw_slice_str(json), &reading, &n) || n != strlen(json)) abort();
+  mw_buf_deinit(&reading);
+}
 
 static void as_kubeconfig(const char *text, size_t n, const char *dir) {
   struct mw_err err = {0};
@@ -16,6 +26,7 @@ static void as_kubeconfig(const char *text, size_t n, const char *dir) {
     return;
   }
   if (k->server == NULL || k->origin == NULL) abort();
+  if (k->exec != NULL && k->exec->cluster_config != NULL) check_json(k->exec->cluster_config);
   mw_endpoint_unref(mw_endpoint_new(k));
 }
 

@@ -57,9 +57,9 @@ static void check_parts(struct mw_slice raw, size_t at) {
   memcpy(holed, raw.p, cut);
   memcpy(holed + cut, raw.p + cut + hole, raw.n - cut - hole);
   struct mw_slice other = mw_slice(holed, raw.n - hole);
-  check_near(other, raw, NULL);
-  check_near(raw, other, NULL);
-  check_near(mw_slice(raw.p, cut), mw_slice(raw.p + cut, raw.n - cut), NULL);
+  check_near(other, raw, NULL, NULL);
+  check_near(raw, other, NULL, NULL);
+  check_near(mw_slice(raw.p, cut), mw_slice(raw.p + cut, raw.n - cut), NULL, NULL);
   mw_free(holed);
 }
 

@@ -12,6 +12,7 @@
 enum { TEXT_MAX = 1 << 16, EDITS_MAX = 7, DEPTH = 2 };
 
 #define HEAD "{\"s\":"
+#define FIRST "{\"v\":"
 
 struct input {
   const uint8_t *p;
@@ -35,12 +36,20 @@ static void edit(struct mw_buf *buf, struct input *in) {
   in->p += come;
 }
 
-// {"s":[VALUE,"..."]}: large enough for a section, and with something to go on with.
+static void add(struct mw_buf *out, struct mw_slice text) {
+  require(mw_buf_add(out, text.p, text.n) == 0);
+}
+
+// {"s":{"v":VALUE,"text":"..."},"u":{"v":VALUE,...}}: large enough for a section, with something to
+// go on with; what differs in it differs behind it, too, which is packed by what can be found.
 static void wrap(struct mw_buf *out, struct mw_slice value) {
-  static const char tail[] =
-      ",\"................................................................\"]}";
-  require(mw_buf_add(out, HEAD "[", sizeof HEAD) == 0 && mw_buf_add(out, value.p, value.n) == 0);
-  require(mw_buf_add(out, tail, sizeof tail - 1) == 0);
+  add(out, MW_SLICE(HEAD FIRST));
+  add(out, value);
+  add(out,
+      MW_SLICE(",\"text\":\"................................................................\"}"));
+  add(out, MW_SLICE(",\"u\":{\"n\":[1,2,3],\"v\":"));
+  add(out, value);
+  add(out, MW_SLICE(",\"w\":{\"x\":\"0123456789abcdefghijklmnopqrstuvwxyz\"}}}"));
 }
 
 static bool is_json(struct mw_slice text) {
@@ -49,7 +58,8 @@ static bool is_json(struct mw_slice text) {
 }
 
 static void check(struct mw_slice near, struct mw_slice raw) {
-  struct mw_template *t = mw_template_new(near, near.n);
+  struct mw_outline *outline = mw_outline_new(near);
+  struct mw_template *t = mw_template_new(near, near.n, outline);
   int section = mw_template_section(t, false, MW_SLICE("s"));
   require(section >= 0 && mw_template_section(t, true, MW_SLICE("managedFields")) < 0);
   const char *from = raw.p + sizeof HEAD - 1;
@@ -63,16 +73,44 @@ static void check(struct mw_slice near, struct mw_slice raw) {
   if (taken) require(mw_walk_value(&alone, DEPTH) == 0 && alone.p == w.p);
   for (size_t i = 0; i < runs.n; i++) {
     const struct mw_run *r = &runs.v[i];
-    require(r->at + r->n <= raw.n && r->from + r->n <= near.n && r->begins == (i == 0));
+    require(r->at + r->n <= raw.n && r->from + r->n <= near.n);
     require(memcmp(raw.p + r->at, near.p + r->from, r->n) == 0);
   }
-  struct mw_beside beside = {.runs = runs.v, .run_count = runs.n};
-  check_near(near, raw, &beside);
+  struct mw_beside beside = {.runs = runs.v, .run_count = runs.n, .alike = runs.alike};
+  beside.alike_count = runs.alike_count;
+  check_near(near, raw, &beside, outline);
   for (size_t i = 0; i < runs.n; i++) runs.v[i].from += 3;  // not true, and not believed
-  check_near(near, raw, &beside);
+  check_near(near, raw, &beside, outline);
+  for (size_t i = 0; i < runs.n; i++) runs.v[i].from -= 3;
+  for (size_t i = 1; i < runs.n; i += 2) {  // nor is their order
+    struct mw_run run = runs.v[i];
+    runs.v[i] = runs.v[i - 1];
+    runs.v[i - 1] = run;
+  }
+  check_near(near, raw, &beside, outline);
   mw_free(runs.v);
   mw_free(copy);
   mw_template_free(t);
+  mw_outline_free(outline);
+}
+
+// The value as managedFields of the template, which stand behind its JSON; beside them is read what
+// the edits have made of it.
+static void check_managed(struct mw_slice near, struct mw_slice value, struct mw_slice raw) {
+  char *text = mw_xmalloc(near.n + value.n);  // whose end is seen by AddressSanitizer
+  memcpy(text, near.p, near.n);
+  memcpy(text + near.n, value.p, value.n);
+  struct mw_template *t = mw_template_new(mw_slice(text, near.n + value.n), near.n, NULL);
+  int section = mw_template_section(t, true, MW_SLICE("managedFields"));
+  const char *from = raw.p + sizeof HEAD FIRST - 1;
+  struct mw_runs runs = {0};
+  struct mw_walk w = {.p = from, .end = raw.p + raw.n, .run = from}, alone = w;
+  if (section >= 0 && mw_template_walk(t, section, &w, NULL, &runs)) {
+    require(mw_walk_value(&alone, DEPTH) == 0 && alone.p == w.p);
+  }
+  require(runs.n == 0);
+  mw_template_free(t);
+  mw_free(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -96,6 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   wrap(&raw, mw_buf_slice(&edited));
   check(mw_buf_slice(&near), mw_buf_slice(&raw));
   check(mw_buf_slice(&near), mw_buf_slice(&near));
+  check_managed(mw_buf_slice(&near), value, mw_buf_slice(&raw));
   mw_buf_deinit(&near);
   mw_buf_deinit(&raw);
   mw_buf_deinit(&edited);

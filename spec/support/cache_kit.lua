@@ -21,6 +21,7 @@ local scanner = ffi.gc(C.mw_item_scanner_new(nil), C.mw_item_scanner_free)
 
 --- An object of any JSON text.
 function kit.parse(text)
+  kit.scanned = text  -- what the item is of
   local cursor = ffi.new("struct mw_json", { ffi.cast("const char *", text),
     ffi.cast("const char *", text) + #text })
   local item, err = ffi.new("struct mw_item"), unit.err()

@@ -31,7 +31,8 @@ static int maker_gc(lua_State *L) {
 
 static void push_maker(lua_State *L) {
   struct maker *m = lua_newuserdata(L, sizeof *m);
-  *m = (struct maker){mw_item_scanner_new(NULL), mw_packer_new()};
+  m->packer = mw_packer_new();
+  m->scanner = mw_item_scanner_new(m->packer);
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, maker_gc);
   lua_setfield(L, -2, "__gc");
@@ -52,6 +53,14 @@ static int object_from_json(lua_State *L) {
   if (o == NULL) return luaL_error(L, "%s", err.message);
   mw_objtable_push(L, o);
   mw_object_unref(o);
+  return 1;
+}
+
+// is_marked(table, name): whether the section of this name is found without unpacking the object.
+static int is_marked(lua_State *L) {
+  struct mw_object *o = mw_objtable_object(L, 1);
+  luaL_argcheck(L, o != NULL, 1, "not the table of a cached object");
+  lua_pushboolean(L, mw_object_section(o, mw_bind_slice(L, 2)) > 0);
   return 1;
 }
 
@@ -143,8 +152,8 @@ static void open_again(lua_State *L) {
 
 int luaopen_mw_codec_spec(lua_State *L) {
   static const luaL_Reg helpers[] = {
-      {"push_again", push_again}, {"hold", hold}, {"is_lazy", is_lazy},
-      {"starve", starve},         {NULL, NULL},
+      {"push_again", push_again}, {"hold", hold},     {"is_lazy", is_lazy},
+      {"is_marked", is_marked},   {"starve", starve}, {NULL, NULL},
   };
   mw_codec_open(L);
   mw_objtable_open(L);

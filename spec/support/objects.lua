@@ -22,6 +22,7 @@ end
 
 --- Scans JSON into a struct mw_item, which is valid until the next scan.
 function objects.item(json)
+  objects.scanned = json  -- what the item is of
   local c = ffi.new("struct mw_json")
   local p = ffi.cast("const char *", json)
   c.p, c["end"] = p, p + #json

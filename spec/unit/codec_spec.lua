@@ -1,5 +1,6 @@
 local support = require "spec.support.codec"
 local cjson = require "cjson"
+local unit = require "spec.support.unit"
 local codec, difference = support.codec, support.difference
 
 local function round(json)
@@ -13,6 +14,8 @@ local function message(f, ...)
 end
 
 describe("codec", function()
+  unit.no_leaks()
+
   it("keeps empty arrays apart from empty objects", function()
     assert.equal("[]", round "[]")
     assert.equal("{}", round "{ }")
@@ -248,6 +251,8 @@ describe("codec", function()
 end)
 
 describe("copy", function()
+  unit.no_leaks()
+
   it("copies deeply, with the identity of arrays and objects", function()
     local v = codec.decode '{"a":[],"b":{},"c":[{"d":9223372036854775807}],"n":null}'
     local copy = codec.copy(v)
@@ -275,6 +280,8 @@ describe("copy", function()
 end)
 
 describe("get", function()
+  unit.no_leaks()
+
   local o = codec.decode [[{"spec":{"containers":[{"image":"a"},{"image":"b","ports":[]},{}],"nodeName":null},
     "metadata":{"labels":{"app.kubernetes.io/name":"web","q\"":"quoted"}},"items":[null,1]}]]
 

@@ -48,6 +48,8 @@ local function copy(text, p, defaults)
 end
 
 describe("item", function()
+  unit.no_leaks()
+
   it("reads the metadata", function()
     local item = scan([[{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-1","namespace":"prod",
       "uid":"u-1","resourceVersion":"42","labels":{"app":"web","tier":"front"}}}  tail]])
@@ -174,6 +176,60 @@ describe("item", function()
     assert.is_true(item.more_labels)
     assert.equal(longer, item.json)
     assert.is_false(scan(longer:sub(1, -3) .. ',"labels":{"a":"b"}}}').more_labels)
+  end)
+
+  describe("between whose tokens there may be white space", function()
+    local text = '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-1","namespace":"prod","uid":"u-1",' ..
+      '"x":[1,{}],"resourceVersion":"42","creationTimestamp":null,' ..
+      '"labels":{"app":"web","tier":"front","app":"other"},"annotations":{"a":"","b":"c"},' ..
+      '"managedFields":[{"a":true}],"deletionTimestamp":"now"},"spec":{"n":-1.5e3}}'
+
+    local function tokens(of)
+      local list = {}
+      for token in of:gsub('"[^"]*"', "\0%0\0"):gsub("[%[%]{},:]", "\0%0\0"):gmatch "%Z+" do list[#list + 1] = token end
+      return list
+    end
+
+    it("reads the same, wherever a string lies in a block", function()
+      for pad = 0, 130 do
+        local tight = '{"pad":"' .. ("-"):rep(pad) .. '",' .. text:sub(2)
+        local list = tokens(tight)
+        assert.equal(tight, table.concat(list))
+        for _, p in ipairs { all, C.mw_projection_default() } do
+          local item, loose = scan(tight, p), scan(table.concat(list, " "), p)
+          item.offset, loose.offset = nil, nil
+          assert.are.same(item, loose)
+          local kept = p == all and tight or tight:gsub(',"managedFields":%[{"a":true}%]', "")
+          assert.equal(kept, item.json)
+          assert.are.same({ app = "other", tier = "front" }, item.labels)
+          assert.equal("42", item.rv)
+        end
+      end
+    end)
+
+    it("refuses the same, where it is cut and where it is damaged", function()
+      local list = tokens(text)
+      for i = 0, #list - 1 do
+        local head, rest = table.concat(list, "", 1, i), table.concat(list, "", i + 2)
+        local spaced = table.concat(list, " ", 1, i)
+        local _, message, code, offset = scan(head)
+        assert.equal("unexpected end", message)
+        assert.are.same({ message, code, #spaced }, { select(2, scan(spaced)) })
+        assert.equal(#head, offset)
+        _, message, code, offset = scan(head .. "?" .. rest)
+        assert.are.same({ message, code, #spaced + 1 }, { select(2, scan(spaced .. " ?" .. rest)) })
+        assert.equal(#head, offset)
+      end
+    end)
+
+    it("reads the same when names are escaped, as many as there are", function()
+      local function escaped(name) return name:gsub(".", function(c) return ("\\u%04x"):format(c:byte()) end) end
+      local labels = {}
+      for i = 1, 500 do labels[i] = ('"%s":"%s"'):format(escaped("label-" .. i), escaped("value-" .. i)) end
+      local item = scan('{"metadata":{"labels":{' .. table.concat(labels, ",") .. '},"name":"' .. escaped "a" .. '"}}')
+      for i = 1, 500 do assert.equal("value-" .. i, item.labels["label-" .. i]) end
+      assert.equal("a", item.name)
+    end)
   end)
 
   describe("copy", function()

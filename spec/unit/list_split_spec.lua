@@ -44,6 +44,8 @@ local pods = '{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":
   '{"metadata":{"name":"b"},"spec":{"s":"quote \\" brace } \\\\"}}]}\n'
 
 describe("list splitter", function()
+  unit.no_leaks()
+
   it("hands out the items and reads the list's own fields", function()
     local r = split(pods)
     assert.equal(0, r.rc)

@@ -51,6 +51,12 @@ describe("object", function()
                             UUID:sub(1, 35), UUID:sub(1, 35) .. "g", (UUID:gsub("-", "_")) } do
       assert.equal(text, uid(objects.pod("a", "b", { uid = text })))
     end
+    for i = 1, #UUID do
+      for _, byte in ipairs { "-", "/", ":", "`", "g", "A", "é", "0", "f" } do
+        local text = UUID:sub(1, i - 1) .. byte .. UUID:sub(i + #byte)
+        assert.equal(text, uid(objects.pod("a", "b", { uid = text })))
+      end
+    end
     local packed = C.mw_object_memory(objects.pod("a", "b", { uid = UUID }))
     local plain = C.mw_object_memory(objects.pod("a", "b", { uid = UUID:upper() }))
     assert.equal(20, tonumber(plain - packed))

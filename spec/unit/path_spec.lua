@@ -52,6 +52,8 @@ local pod = [[{"metadata":{"labels":{"app.kubernetes.io/name":"web","a.b":"c","q
   "status":{"conditions":[{"type":"Ready"},{"type":"Other"}],"nothing":null}}]]
 
 describe("path", function()
+  unit.no_leaks()
+
   describe("lookup", function()
     for text, values in pairs {
       ["spec.nodeName"] = { '"n1"' },
@@ -112,6 +114,13 @@ describe("path", function()
       end)
     end
 
+    it("says that only double quotes enclose a key", function()
+      local p, message = path("metadata.labels['a.b/c']")
+      assert.is_nil(p)
+      assert.equal("path 'metadata.labels['a.b/c']', column 17: expected an index, '*' or a key in double quotes",
+        message)
+    end)
+
     it("has limits for length and segments", function()
       assert.is_not_nil(path("a" .. (".a"):rep(31)))
       assert.is_nil(path("a" .. (".a"):rep(32)))
@@ -122,6 +131,8 @@ describe("path", function()
 end)
 
 describe("projection", function()
+  unit.no_leaks()
+
   it("has the same text for the same meaning, in any order and with repeats", function()
     local a = good_projection({ "spec.a", "status" }, { "status.x" })
     local b = good_projection({ "status", 'spec["a"]', "status.y", "spec.a" }, { "status.x", "status.x.y" })

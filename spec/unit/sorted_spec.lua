@@ -1,11 +1,14 @@
 -- What the codec does for the sandbox: documents as Go writes them, and repeated keys.
 local host = require "spec.support.sandbox_env"
 local support = require "spec.support.codec"
+local unit = require "spec.support.unit"
 local codec = host.codec
 
 local function sorted(json) return codec.encode_sorted(codec.decode(json)) end
 
 describe("encode_sorted", function()
+  unit.no_leaks()
+
   it("orders keys by their bytes at every level", function()
     assert.equal('{"":0,"A":1,"a":{"x":[{"a":1,"b":2}],"y":1},"a.b":2,"aa":3,"é":4}',
       sorted '{"aa":3,"é":4,"a":{"y":1,"x":[{"b":2,"a":1}]},"A":1,"a.b":2,"":0}')
@@ -70,6 +73,8 @@ describe("encode_sorted", function()
 end)
 
 describe("duplicates", function()
+  unit.no_leaks()
+
   it("tells the path of each key that an object has more than once", function()
     assert.same({ "data.a" }, codec.duplicates '{"data":{"a":1,"b":2,"a":3,"a":4}}')
     assert.same({ "spec.containers[1].name", "kind" },

@@ -51,6 +51,8 @@ local stream = '{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metada
   '{ "k8s.io/initial-events-end" : "true" } } } }\n'
 
 describe("watch splitter", function()
+  unit.no_leaks()
+
   it("hands out events in both orders of members, with or without white space", function()
     local r = watch(stream)
     assert.equal(0, r.rc)
@@ -112,6 +114,13 @@ describe("watch splitter", function()
     assert.equal("UNKNOWN", event.type)
     assert.equal("RENAMED", event.text)
     assert.equal("a", event.name)
+  end)
+
+  it("reads a type that is escaped, and counts what it stands for", function()
+    local function read(type) return watch('{"type":"' .. type .. '","object":{"metadata":{"name":"a"}}}') end
+    assert.equal("DELETED", read("DELET\\u0045D").events[1].type)
+    assert.equal(("x"):rep(1024), read(("\\u0078"):rep(1024)).events[1].text)
+    assert.equal(C.MW_ELIMIT, read(("\\u0078"):rep(1025)).rc)
   end)
 
   it("hands out an object without metadata and says so", function()
