@@ -147,6 +147,7 @@ static void refusal(const struct mw_lease *l, const struct mw_err *transport, st
     *err = *transport;
   } else {
     mw_status_from_body(mw_buf_slice(&l->body), l->status, err);
+    if (l->status == 401) mw_endpoint_unknown(l->endpoint, err);
   }
 }
 

@@ -4,10 +4,13 @@
 // Certificates always go in as memory. libcurl compares them when it looks for a connection to use
 // again, so that rotated ones get new connections by themselves; and it would cache a CA file by
 // its name for a day.
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/alloc.h"
@@ -100,28 +103,23 @@ static void set_headers(struct setup *s, const struct mw_credentials *c) {
 // tls-server-name: the address carries that name, so that libcurl asks for and verifies it, while
 // CONNECT_TO says where to connect and the Host header stays the server's own.
 static int set_other_name(struct setup *s, struct mw_buf *url) {
-  const char *authority = strstr(s->k->server, "://") + 3;
-  size_t n = strcspn(authority, "/");
-  const char *bracket = memchr(authority, ']', n);
-  const char *colon = memchr(bracket != NULL ? bracket : authority, ':',
-                             n - (bracket != NULL ? (size_t)(bracket - authority) : 0));
-  struct mw_slice host = mw_slice(authority, colon != NULL ? (size_t)(colon - authority) : n);
-  struct mw_slice port = colon != NULL ? mw_slice(colon + 1, n - host.n - 1) : MW_SLICE("443");
+  const char *authority = mw_endpoint_host(s->r->endpoint);
+  struct mw_slice port, host = mw_server_host(s->k->server, &port);
+  bool is_ipv6 = memchr(host.p, ':', host.n) != NULL;
   struct mw_buf line;
   mw_buf_init(&line, URL_MAX);
-  int rc = mw_buf_printf(&line, "%s:%.*s:%.*s:%.*s", s->k->tls_server_name, MW_SLICE_ARGS(port),
-                         MW_SLICE_ARGS(host), MW_SLICE_ARGS(port));
+  int rc = mw_buf_printf(&line, "%s:%.*s:%s%.*s%s:%.*s", s->k->tls_server_name, MW_SLICE_ARGS(port),
+                         is_ipv6 ? "[" : "", MW_SLICE_ARGS(host), is_ipv6 ? "]" : "",
+                         MW_SLICE_ARGS(port));
   if (rc == 0) {
     s->r->connect_to = curl_slist_append(NULL, line.p);
     curl_easy_setopt(s->easy, CURLOPT_CONNECT_TO, s->r->connect_to);
-    mw_buf_reset(&line);
-    rc = mw_buf_add(&line, authority, n);
+    header(s, "Host", "", authority);
   }
-  if (rc == 0) header(s, "Host", "", line.p);
   mw_buf_deinit(&line);
   if (rc < 0) return rc;
   return mw_buf_printf(url, "https://%s:%.*s%s", s->k->tls_server_name, MW_SLICE_ARGS(port),
-                       authority + n);
+                       strstr(s->k->server, "://") + 3 + strlen(authority));
 }
 
 static void set_url(struct setup *s) {
@@ -159,8 +157,18 @@ static void set_method(struct setup *s) {
   }
 }
 
+// libcurl has OpenSSL give the buffer of each connection back whenever it is empty, which it is
+// after each piece of an event: we have few connections, and they are busy.
+static CURLcode on_tls_context(CURL *easy, void *context, void *ctx) {
+  (void)easy;
+  (void)ctx;
+  SSL_CTX_clear_mode((SSL_CTX *)context, SSL_MODE_RELEASE_BUFFERS);
+  return CURLE_OK;
+}
+
 static void set_tls(struct setup *s, const struct mw_credentials *c) {
   number_option(s, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+  curl_easy_setopt(s->easy, CURLOPT_SSL_CTX_FUNCTION, on_tls_context);
   if (s->k->insecure_skip_tls_verify) {
     number_option(s, CURLOPT_SSL_VERIFYPEER, 0);
     number_option(s, CURLOPT_SSL_VERIFYHOST, 0);
@@ -175,12 +183,32 @@ static void set_tls(struct setup *s, const struct mw_credentials *c) {
   blob_option(s, CURLOPT_SSLKEY_BLOB, own ? c->key_data : s->k->key_data);
 }
 
+// Whether a server is on this machine, whatever the system makes of names.
+static bool is_loopback(const char *server) {
+  struct mw_slice port, host = mw_server_host(server, &port);
+  char text[INET6_ADDRSTRLEN];
+  struct in_addr v4;
+  struct in6_addr v6;
+  if (host.n >= sizeof text) return false;
+  memcpy(text, host.p, host.n);
+  text[host.n] = '\0';
+  if (strcasecmp(text, "localhost") == 0) return true;
+  if (inet_pton(AF_INET, text, &v4) == 1) return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+  return inet_pton(AF_INET6, text, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
 // As with client-go, *_PROXY and NO_PROXY of the environment count when the kubeconfig says
-// nothing, and names are resolved by a SOCKS proxy.
+// nothing, but not for a server on this machine, as the sandbox or that of kind is. Names are
+// resolved by a SOCKS proxy, which is offered no Kerberos: libcurl would block the loop for it, and
+// may not have it (core/absent.c).
 static void set_proxy(struct setup *s) {
+  number_option(s, CURLOPT_SOCKS5_AUTH, CURLAUTH_BASIC);
   number_option(s, CURLOPT_HEADEROPT, CURLHEADER_SEPARATE);
   number_option(s, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1);
-  if (s->k->proxy_url == NULL) return;
+  if (s->k->proxy_url == NULL) {
+    if (is_loopback(s->k->server)) text_option(s, CURLOPT_NOPROXY, "*");
+    return;
+  }
   text_option(s, CURLOPT_PROXY, s->k->proxy_url);
   if (strncmp(s->k->proxy_url, "socks5://", 9) == 0) {
     struct mw_buf url;

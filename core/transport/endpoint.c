@@ -45,6 +45,7 @@ static void add_config(struct mw_buf *b, const struct mw_kubeconfig *k) {
   add(b, "exec", k->exec->command);
   for (size_t i = 0; i < k->exec->arg_count; i++) add(b, "arg", k->exec->args[i]);
   add_pairs(b, k->exec->env, k->exec->env_count);
+  add(b, "cluster config", k->exec->cluster_config);
 }
 
 // The server, and a hash of the rest: seeded per process, so that it tells nothing about a secret.
@@ -61,14 +62,31 @@ static char *identify(const struct mw_kubeconfig *k) {
   return rc == 0 ? id.p : mw_xstrdup("");
 }
 
-static char *host_of(const char *server) {
+static struct mw_slice authority_of(const char *server) {
   const char *p = strstr(server, "://");
   p = p != NULL ? p + 3 : server;
-  return mw_xstrndup(p, strcspn(p, "/"));
+  return mw_slice(p, strcspn(p, "/"));
+}
+
+struct mw_slice mw_server_host(const char *server, struct mw_slice *port) {
+  struct mw_slice host = authority_of(server);
+  const char *bracket = *host.p == '[' ? memchr(host.p, ']', host.n) : NULL;
+  const char *from = bracket != NULL ? bracket : host.p, *end = host.p + host.n;
+  const char *colon = memchr(from, ':', (size_t)(end - from));
+  *port = strncmp(server, "http://", 7) == 0 ? MW_SLICE("80") : MW_SLICE("443");
+  if (colon != NULL) *port = mw_slice(colon + 1, (size_t)(end - colon - 1));
+  if (colon != NULL) host.n = (size_t)(colon - host.p);
+  return bracket != NULL ? mw_slice(host.p + 1, host.n - 2) : host;
+}
+
+static char *host_of(const char *server) {
+  struct mw_slice s = authority_of(server);
+  return mw_xstrndup(s.p, s.n);
 }
 
 struct mw_endpoint *mw_endpoint_new(struct mw_kubeconfig *config) {
   struct mw_endpoint *e = mw_xcalloc(1, sizeof *e);
+  mw_live_add(MW_LIVE_ENDPOINT, 1);
   atomic_init(&e->refs, 1);
   e->config = config;
   e->identity = identify(config);
@@ -87,6 +105,7 @@ void mw_endpoint_unref(struct mw_endpoint *e) {
   mw_free(e->identity);
   mw_free(e->host);
   mw_free(e);
+  mw_live_add(MW_LIVE_ENDPOINT, -1);
 }
 
 const struct mw_kubeconfig *mw_endpoint_config(const struct mw_endpoint *e) { return e->config; }

@@ -26,19 +26,24 @@ int mw_base64_encode(struct mw_slice s, struct mw_buf *out) {
   return rc;
 }
 
-static int add_json(struct mw_buf *out, const char *name, const char *value) {
-  int rc = mw_buf_printf(out, ",\"%s\":\"", name);
-  for (; *value != '\0' && rc == 0; value++) {
-    unsigned char c = (unsigned char)*value;
+int mw_text_quote(struct mw_slice s, struct mw_buf *out) {
+  int rc = mw_buf_add(out, "\"", 1);
+  for (size_t i = 0; i < s.n && rc == 0; i++) {
+    unsigned char c = (unsigned char)s.p[i];
     if (c == '"' || c == '\\') {
       rc = mw_buf_printf(out, "\\%c", c);
     } else if (c < 0x20) {
       rc = mw_buf_printf(out, "\\u%04x", c);
     } else {
-      rc = mw_buf_add(out, value, 1);
+      rc = mw_buf_add(out, s.p + i, 1);
     }
   }
   return rc < 0 ? rc : mw_buf_add(out, "\"", 1);
+}
+
+static int add_json(struct mw_buf *out, const char *name, const char *value) {
+  int rc = mw_buf_printf(out, ",\"%s\":", name);
+  return rc < 0 ? rc : mw_text_quote(mw_slice_str(value), out);
 }
 
 static int add_ca(struct mw_buf *out, const struct mw_kubeconfig *k) {
@@ -67,6 +72,9 @@ static int add_cluster(struct mw_buf *out, const struct mw_kubeconfig *k) {
   }
   if (rc == 0 && k->proxy_url != NULL) rc = add_json(out, "proxy-url", k->proxy_url);
   if (rc == 0) rc = add_ca(out, k);
+  if (rc == 0 && k->exec->cluster_config != NULL) {
+    rc = mw_buf_printf(out, ",\"config\":%s", k->exec->cluster_config);
+  }
   return rc < 0 ? rc : mw_buf_add(out, "}", 1);
 }
 

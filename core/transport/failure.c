@@ -3,15 +3,16 @@
 // hosts, addresses and OpenSSL's reasons, and no header.
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "transport/internal.h"
 
 // Who failed and where that came from.
 struct place {
-  bool foreign;
+  const struct mw_kubeconfig *config;
   const char *host;
-  const char *origin;
   const char *detail;  // libcurl's words
 };
 
@@ -23,45 +24,88 @@ static bool hung_up(const char *detail, long os_errno) {
          mentions(detail, "reset by peer") || mentions(detail, "unexpected eof");
 }
 
+static bool has_ca(const struct mw_kubeconfig *k) {
+  return k->ca_data != NULL || k->ca_file != NULL;
+}
+
+static const char *ca_option(const struct place *p) {
+  return p->config->foreign ? "the option ca" : "certificate-authority";
+}
+
 static void tls_failure(const struct place *p, CURLcode code, struct mw_err *err) {
   if (mentions(p->detail, "subject name")) {
     mw_err_set(err, MW_ETLS,
                "%s: the server's certificate is for another name (%s): check server and "
                "tls-server-name of %s",
-               p->host, p->detail, p->origin);
+               p->host, p->detail, p->config->origin);
   } else if (mentions(p->detail, "expired") || mentions(p->detail, "not yet valid")) {
     mw_err_set(err, MW_ETLS, "%s: a certificate is not valid at this time (%s; %s)", p->host,
-               p->detail, p->origin);
+               p->detail, p->config->origin);
+  } else if (code == CURLE_PEER_FAILED_VERIFICATION && !has_ca(p->config)) {
+    mw_err_set(err, MW_ETLS,
+               "%s: the server's certificate is not signed by a CA of this system (%s), and %s "
+               "names no other: add %s",
+               p->host, p->detail, p->config->origin, ca_option(p));
   } else if (code == CURLE_PEER_FAILED_VERIFICATION) {
     mw_err_set(err, MW_ETLS,
                "%s: the server's certificate is not signed by the CA of %s (%s): check %s", p->host,
-               p->origin, p->detail, p->foreign ? "the option ca" : "certificate-authority");
+               p->config->origin, p->detail, ca_option(p));
   } else if (code == CURLE_SSL_CACERT_BADFILE) {
     mw_err_set(err, MW_ETLS, "%s: certificate-authority of %s cannot be used (%s)", p->host,
-               p->origin, p->detail);
+               p->config->origin, p->detail);
   } else if (code == CURLE_SSL_CERTPROBLEM) {
     mw_err_set(err, MW_ETLS, "%s: client-certificate or client-key of %s cannot be used (%s)",
-               p->host, p->origin, p->detail);
+               p->host, p->config->origin, p->detail);
   } else if (mentions(p->detail, "alert")) {
     mw_err_set(err, MW_ETLS,
                "%s: the server refused the TLS connection (%s): check the client "
                "certificate of %s",
-               p->host, p->detail, p->origin);
+               p->host, p->detail, p->config->origin);
   } else if (mentions(p->detail, "wrong version number")) {
     mw_err_set(err, MW_ETLS, "%s: the server does not speak TLS: is it http:// instead (%s)?",
-               p->host, p->origin);
+               p->host, p->config->origin);
   } else {
-    mw_err_set(err, MW_ETLS, "%s: TLS failed (%s; %s)", p->host, p->detail, p->origin);
+    mw_err_set(err, MW_ETLS, "%s: TLS failed (%s; %s)", p->host, p->detail, p->config->origin);
   }
 }
 
+static bool may_have_proxy(const struct mw_kubeconfig *k) {
+  static const char *const names[] = {"HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY",
+                                      "all_proxy"};
+  bool found = k->proxy_url != NULL;
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) found |= getenv(names[i]) != NULL;
+  return found;
+}
+
+// Whom libcurl says that it could not connect to, when that is not the server: then it is the
+// proxy. (It may also write a server's address in its own way, so only where there can be one.)
+static struct mw_slice proxy_of(const struct place *p) {
+  static const char before[] = "Failed to connect to ";
+  const char *to = strstr(p->detail, before), *after = to != NULL ? strstr(to, " after ") : NULL;
+  struct mw_slice port, host = mw_server_host(p->config->server, &port);
+  char server[512];
+  if (after == NULL || !may_have_proxy(p->config)) return mw_slice(NULL, 0);
+  struct mw_slice peer = mw_slice(to + sizeof before - 1, (size_t)(after - to) - sizeof before + 1);
+  snprintf(server, sizeof server, "%.*s port %.*s", MW_SLICE_ARGS(host), MW_SLICE_ARGS(port));
+  return mw_slice_is(peer, server) ? mw_slice(NULL, 0) : peer;
+}
+
 static void connect_failure(const struct place *p, long os_errno, struct mw_err *err) {
-  if (os_errno == ECONNREFUSED) {
+  struct mw_slice proxy = proxy_of(p);
+  bool refused = os_errno == ECONNREFUSED;
+  const char *why = os_errno != 0 ? strerror((int)os_errno) : p->detail;
+  if (proxy.n > 0) {
+    bool own = p->config->proxy_url != NULL;
+    mw_err_set(err, refused ? MW_EREFUSED : MW_ECONNECT,
+               "%s: the proxy, %.*s, cannot be reached (%s): check %s%s", p->host,
+               MW_SLICE_ARGS(proxy), why,
+               own ? "proxy-url of " : "HTTPS_PROXY and its like in the environment",
+               own ? p->config->origin : "");
+  } else if (refused) {
     mw_err_set(err, MW_EREFUSED, "%s: connection refused: is the %s running (%s)?", p->host,
-               p->foreign ? "server" : "API server", p->origin);
+               p->config->foreign ? "server" : "API server", p->config->origin);
   } else {
-    mw_err_set(err, MW_ECONNECT, "%s: could not connect (%s; %s)", p->host,
-               os_errno != 0 ? strerror((int)os_errno) : p->detail, p->origin);
+    mw_err_set(err, MW_ECONNECT, "%s: could not connect (%s; %s)", p->host, why, p->config->origin);
   }
 }
 
@@ -75,22 +119,22 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
   curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
   const char *detail = r->curl_error[0] != '\0' ? r->curl_error : curl_easy_strerror(code);
   const struct mw_kubeconfig *k = mw_endpoint_config(r->endpoint);
-  struct place p = {k->foreign, mw_endpoint_host(r->endpoint), k->origin, detail};
+  struct place p = {k, mw_endpoint_host(r->endpoint), detail};
   switch (code) {
     case CURLE_COULDNT_CONNECT:
       connect_failure(&p, os_errno, err);
       return;
     case CURLE_COULDNT_RESOLVE_HOST:
       mw_err_set(err, MW_ECONNECT, "%s: could not resolve host: check server of %s", p.host,
-                 p.origin);
+                 k->origin);
       return;
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_PROXY:
       mw_err_set(err, MW_ECONNECT, "%s: the proxy cannot be used (%s): check proxy-url of %s",
-                 p.host, detail, p.origin);
+                 p.host, detail, k->origin);
       return;
     case CURLE_OPERATION_TIMEDOUT:
-      mw_err_set(err, MW_ETIMEOUT, "%s: timed out (%s; %s)", p.host, detail, p.origin);
+      mw_err_set(err, MW_ETIMEOUT, "%s: timed out (%s; %s)", p.host, detail, k->origin);
       return;
     case CURLE_SSL_CONNECT_ERROR:
       if (hung_up(detail, os_errno)) {
@@ -117,15 +161,22 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
       }
       return;
     case CURLE_URL_MALFORMAT:
-      mw_err_set(err, MW_EINVAL, "%s: not a valid address (%s; %s)", p.host, detail, p.origin);
+      mw_err_set(err, MW_EINVAL, "%s: not a valid address (%s; %s)", p.host, detail, k->origin);
       return;
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
       mw_err_set(err, MW_ECONNECT, "%s: the server does not speak HTTP (%s): check server of %s",
-                 p.host, detail, p.origin);
+                 p.host, detail, k->origin);
       return;
     default:  // GOT_NOTHING, PARTIAL_FILE, HTTP2, HTTP2_STREAM and whatever else breaks a transfer
       eof(&p, err);
       return;
   }
+}
+
+void mw_endpoint_unknown(const struct mw_endpoint *e, struct mw_err *err) {
+  struct mw_err said = *err;
+  mw_err_set(err, said.code, "%s: the server does not know who asks (%s): check the user of %s",
+             mw_endpoint_host(e), said.message, mw_endpoint_config(e)->origin);
+  err->http_status = said.http_status;
 }

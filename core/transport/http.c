@@ -71,7 +71,7 @@ static void run_todo(struct mw_http *h);
 
 static void on_kick(uv_timer_t *timer) { run_todo(timer->data); }
 
-// Later work replaces earlier work of the same request: an end makes a resume pointless.
+// Later work replaces earlier work of the same request: that of one that is cancelled is to go.
 void mw_pool_todo(struct mw_request *r, enum mw_request_todo todo) {
   mw_pool_forget(r);
   r->todo = todo;
@@ -289,14 +289,6 @@ void mw_pool_remove(struct mw_http *h, void *easy) {
   curl_multi_remove_handle(h->multi, easy);
   h->depth--;
   if (--h->transfers == 0) uv_timer_stop(h->guard);
-}
-
-// libcurl hands over what it held back from inside curl_easy_pause: this is a curl frame. Whoever
-// calls this must not be in one, nor in a call of our caller's unless the request takes no data.
-void mw_pool_resume(struct mw_http *h, void *easy) {
-  h->depth++;
-  curl_easy_pause(easy, CURLPAUSE_CONT);
-  h->depth--;
 }
 
 // ---- credentials ----

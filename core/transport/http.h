@@ -48,6 +48,8 @@ struct mw_endpoint *mw_endpoint_ref(struct mw_endpoint *e);
 void mw_endpoint_unref(struct mw_endpoint *e);
 const struct mw_kubeconfig *mw_endpoint_config(const struct mw_endpoint *e);
 const char *mw_endpoint_identity(const struct mw_endpoint *e);
+// Makes more of what a server said that answered 401, which names nobody.
+void mw_endpoint_unknown(const struct mw_endpoint *e, struct mw_err *err);
 
 struct mw_response {
   int status;                    // HTTP status of the final response
@@ -112,8 +114,6 @@ struct mw_request *mw_http_start(struct mw_http *h, struct mw_endpoint *e,
 // Ends a request without any further callback and sets *r to NULL. A NULL *r is fine. Also legal
 // inside its own callbacks except on_done.
 void mw_http_cancel(struct mw_request **r);
-// Stops reading (the server's window fills) and reads on: the back-pressure of a full queue.
-void mw_http_pause(struct mw_request *r, bool paused);
 
 // Counters, for logs, specs and metrics.
 struct mw_http_stats {

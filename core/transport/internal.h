@@ -79,6 +79,8 @@ void mw_exec_result_deinit(struct mw_exec_result *result);
 // Seconds since the epoch of an RFC 3339 time; negative when it is none.
 double mw_time_rfc3339(struct mw_slice s);
 int mw_base64_encode(struct mw_slice s, struct mw_buf *out);
+// A text as JSON writes it, in its quotes. Bytes of 0x80 and more stay as they are.
+int mw_text_quote(struct mw_slice s, struct mw_buf *out);
 
 // For specs: how old a file may be before it is read again, and how long a plugin may run.
 void mw_auth_set_limits(struct mw_auth *a, double file_age, double exec_timeout);
@@ -130,13 +132,7 @@ enum mw_request_state {
   MW_REQUEST_DEAD        // cancelled in a curl frame: waits on the to-do list to be freed
 };
 
-enum mw_request_todo {
-  MW_TODO_NOTHING = 0,
-  MW_TODO_BEGIN,
-  MW_TODO_RESUME,
-  MW_TODO_END,
-  MW_TODO_DESTROY
-};
+enum mw_request_todo { MW_TODO_NOTHING = 0, MW_TODO_BEGIN, MW_TODO_END, MW_TODO_DESTROY };
 
 enum { MW_ERROR_BODY_MAX = 64 * 1024, MW_CURL_ERROR_SIZE = 256, MW_CONTENT_TYPE_MAX = 128 };
 
@@ -191,8 +187,6 @@ struct mw_request {
   bool reported;          // on_response was called
   bool delivered;         // on_data was called
   bool refreshed;         // 401 was answered with fresh credentials once
-  bool paused;            // the caller's wish
-  bool curl_paused;       // libcurl holds back data
   int reader_rc;          // what on_data returned, when not 0
   bool sent;              // libcurl has begun to send this attempt
   struct mw_err refusal;  // of on_send, or of a write that would be sent twice; code 0: none
@@ -208,7 +202,6 @@ void mw_pool_forget(struct mw_request *r);  // takes it off the to-do list
 void mw_pool_open(struct mw_http *h);       // starts libcurl, once; before any other call of it
 int mw_pool_add(struct mw_http *h, void *easy);
 void mw_pool_remove(struct mw_http *h, void *easy);
-void mw_pool_resume(struct mw_http *h, void *easy);
 
 // request.c
 void mw_request_finished(struct mw_request *r, int curl_code);
@@ -221,6 +214,9 @@ void mw_easy_close(struct mw_request *r);
 // failure.c
 void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err);
 const char *mw_endpoint_host(const struct mw_endpoint *e);  // host:port, for messages
+// The host of a server's address, without the brackets of IPv6, and its port: the scheme's if none
+// is written.
+struct mw_slice mw_server_host(const char *server, struct mw_slice *port);
 
 // libcurl's callbacks, set by easy.c, living in request.c.
 size_t mw_request_on_header(char *p, size_t size, size_t n, void *r);

@@ -13,7 +13,12 @@
 #include "base/slice.h"
 #include "transport/internal.h"
 
-enum { MAX_ITEMS = 1024, MAX_NAMES_IN_MESSAGE = 12 };
+// A plugin gets the extension in its environment, where Linux takes 128 KiB for one variable.
+enum { MAX_ITEMS = 1024, MAX_NAMES_IN_MESSAGE = 12, EXTENSION_MAX = 64 * 1024 };
+
+#define EXEC_V1 "client.authentication.k8s.io/v1"
+#define EXEC_V1BETA1 "client.authentication.k8s.io/v1beta1"
+#define EXEC_EXTENSION "client.authentication.k8s.io/exec"
 
 // Reads fields of one entry. The first failure sticks and later calls do nothing, so that the
 // fields of an entry read as a list.
@@ -136,6 +141,11 @@ static bool plain_url(const char *s) {
   return true;
 }
 
+static bool ascii(const char *s) {
+  while (*s != '\0' && (unsigned char)*s < 0x80) s++;
+  return *s == '\0';
+}
+
 static void check_server(struct reader *r, struct mw_kubeconfig *k) {
   if (k->server == NULL) {
     fail(r, MW_EINVAL, "", "it has no server; add `server: https://host:port`");
@@ -146,6 +156,8 @@ static void check_server(struct reader *r, struct mw_kubeconfig *k) {
                                                          : NULL;
   if (host == NULL) {
     fail(r, MW_EINVAL, "server", "must begin with https:// or http://");
+  } else if (!ascii(host)) {
+    fail(r, MW_EINVAL, "server", "must be ASCII: a name of other letters has a form with xn--");
   } else if (*host == '\0' || *host == '/' || *host == ':' || !plain_url(k->server) ||
              strpbrk(host, "?#@\\") != NULL) {
     fail(r, MW_EINVAL, "server", "is not an address such as https://host:6443");
@@ -223,18 +235,31 @@ static void read_env(struct reader *r, struct mw_exec_config *exec) {
   }
 }
 
+// What is wrong with interactiveMode; NULL: nothing. v1 wants it to be said, v1beta1 takes
+// IfAvailable for granted.
+static const char *wrong_with_mode(const char *mode, const char *api_version) {
+  if (mode == NULL) {
+    bool needed = strcmp(api_version, EXEC_V1) == 0;
+    return needed ? "is missing, and " EXEC_V1 " needs it; add IfAvailable or Never" : NULL;
+  }
+  if (strcmp(mode, "Always") == 0) {
+    return "is Always, but the plugin will run without a terminal; use IfAvailable or Never";
+  }
+  bool known = strcmp(mode, "IfAvailable") == 0 || strcmp(mode, "Never") == 0;
+  return known ? NULL : "must be IfAvailable or Never";
+}
+
 static void check_exec(struct reader *r, const struct mw_exec_config *exec, const char *mode) {
   if (r->rc != 0) return;
+  const char *version = exec->api_version;
   if (exec->command == NULL) {
     fail(r, MW_EINVAL, "exec", "has no command");
-  } else if (exec->api_version == NULL ||
-             (strcmp(exec->api_version, "client.authentication.k8s.io/v1") != 0 &&
-              strcmp(exec->api_version, "client.authentication.k8s.io/v1beta1") != 0)) {
-    fail(r, MW_EINVAL, "exec.apiVersion",
-         "must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1");
-  } else if (mode != NULL && strcmp(mode, "Always") == 0) {
-    fail(r, MW_EINVAL, "exec.interactiveMode",
-         "is Always, but the plugin will run without a terminal; use IfAvailable or Never");
+  } else if (version == NULL ||
+             (strcmp(version, EXEC_V1) != 0 && strcmp(version, EXEC_V1BETA1) != 0)) {
+    fail(r, MW_EINVAL, "exec.apiVersion", "must be " EXEC_V1 " or " EXEC_V1BETA1);
+  } else {
+    const char *problem = wrong_with_mode(mode, version);
+    if (problem != NULL) fail(r, MW_EINVAL, "exec.interactiveMode", problem);
   }
 }
 
@@ -259,6 +284,34 @@ static void read_exec(struct reader *user, struct mw_kubeconfig *k) {
   check_exec(&r, k->exec, mode);
   mw_free(mode);
   user->rc = r.rc;
+}
+
+static int find_extension(const struct reader *r, const char *name) {
+  const struct mw_yaml *yaml = r->doc->yaml;
+  int list = mw_yaml_get(yaml, r->node, "extensions");
+  for (size_t i = 0;; i++) {
+    int item = mw_yaml_item(yaml, list, i);
+    if (item == 0) return 0;
+    struct mw_slice found = mw_yaml_text(yaml, mw_yaml_get(yaml, item, "name"));
+    if (mw_slice_is(found, name)) return mw_yaml_get(yaml, item, "extension");
+  }
+}
+
+// What the cluster has to say to a plugin. Read only for a plugin that wants to know, so that what
+// is wrong with it troubles nobody else.
+static void read_extension(struct reader *cluster, struct mw_kubeconfig *k) {
+  int node = find_extension(cluster, EXEC_EXTENSION);
+  if (!mw_yaml_has(cluster->doc->yaml, node)) return;
+  struct mw_err why;
+  struct mw_buf json;
+  mw_buf_init(&json, EXTENSION_MAX);
+  int rc = mw_yaml_to_json(cluster->doc->yaml, node, &json, &why);
+  if (rc == 0) {
+    k->exec->cluster_config = mw_xstrndup(json.p, json.n);
+  } else {
+    fail(cluster, rc, "extension " EXEC_EXTENSION, why.message);
+  }
+  mw_buf_deinit(&json);
 }
 
 static bool header_item(struct reader *r, int item, const char *key, struct mw_slice *s) {
@@ -461,6 +514,9 @@ static int resolve(struct mw_kubeconfig *k, const struct mw_kubeconfig_doc *docs
     rc = read_part(docs, count, label, &context, "cluster", "clusters", read_cluster, k, err);
   }
   if (rc == 0) rc = read_part(docs, count, label, &context, "user", "users", read_user, k, err);
+  if (rc == 0 && k->exec != NULL && k->exec->provide_cluster_info) {
+    rc = read_part(docs, count, label, &context, "cluster", "clusters", read_extension, k, err);
+  }
   return rc;
 }
 
@@ -510,6 +566,7 @@ static void free_exec(struct mw_exec_config *exec) {
   mw_free(exec->api_version);
   mw_free(exec->command);
   mw_free(exec->install_hint);
+  mw_free(exec->cluster_config);
   mw_free(exec);
 }
 

@@ -26,6 +26,7 @@ struct mw_exec_config {
   size_t env_count;
   char *install_hint;  // may be NULL
   bool provide_cluster_info;
+  char *cluster_config;  // JSON that the cluster has for plugins; NULL: none, or not to be provided
 };
 
 // One way to reach one API server as one user. All strings are owned; NULL means not given.

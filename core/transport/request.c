@@ -50,12 +50,7 @@ static void count_attempt(struct mw_request *r) {
 static void close_attempt(struct mw_request *r) {
   count_attempt(r);
   mw_timer_cancel(&r->idle_timer);
-  if (r->todo == MW_TODO_RESUME) mw_pool_forget(r);
   if (r->easy == NULL) return;
-  // libcurl 7.88 leaks what it holds back for an HTTP/2 stream that goes away while paused.
-  // Resumed, it offers the bytes, is refused, and frees them.
-  if (r->curl_paused) mw_pool_resume(r->http, r->easy);
-  r->curl_paused = false;
   mw_pool_remove(r->http, r->easy);
   mw_easy_close(r);
 }
@@ -121,21 +116,10 @@ static void report(struct mw_request *r) {
   destroy(r);
 }
 
-static void resume(struct mw_request *r) {
-  r->curl_paused = false;
-  mw_pool_resume(r->http, r->easy);
-  // libcurl does not end a transfer whose data is refused in that call.
-  bool refused = r->state == MW_REQUEST_RUNNING && r->reader_rc != 0;
-  if (refused) mw_request_finished(r, CURLE_WRITE_ERROR);
-}
-
 void mw_request_run_todo(struct mw_request *r, enum mw_request_todo todo) {
   switch (todo) {
     case MW_TODO_BEGIN:
       begin(r);
-      return;
-    case MW_TODO_RESUME:
-      resume(r);
       return;
     case MW_TODO_END:
       report(r);
@@ -275,7 +259,6 @@ static void on_idle(void *arg) {
   struct mw_request *r = arg;
   r->idle_timer = NULL;
   uint64_t now = mw_clock_now();
-  if (r->paused) r->last_byte = now;
   double allowed = patience(r);
   if (allowed <= 0) return;
   double left = allowed - (double)(now - r->last_byte) / 1e9;
@@ -333,7 +316,7 @@ static void begin(void *arg) {
   r->status = 0;
   r->retry_after = -1;
   r->type[0] = '\0';
-  r->head_done = r->again = r->curl_paused = r->sent = false;
+  r->head_done = r->again = r->sent = false;
   r->dropped = r->body_sent = 0;
   mw_buf_reset(&r->error_body);
   mw_buf_reset(&r->head);
@@ -458,18 +441,8 @@ size_t mw_request_on_body(char *p, size_t size, size_t count, void *ctx) {
   r->last_byte = mw_clock_now();
   r->http->moved += n;
   if (!succeeded(r) || r->again) return keep_error(r, p, n);
-  // A pause that was asked for inside on_data takes effect here, one callback later: the bytes of
-  // that call were taken, and libcurl would deliver them again.
-  if (r->paused) {
-    r->curl_paused = true;
-    return CURL_WRITEFUNC_PAUSE;
-  }
   report_head(r);
   if (r->state != MW_REQUEST_RUNNING) return CURL_WRITEFUNC_ERROR;
-  if (r->paused) {  // on_response asked for it
-    r->curl_paused = true;
-    return CURL_WRITEFUNC_PAUSE;
-  }
   r->delivered = true;
   int rc = r->on.on_data != NULL ? r->on.on_data(r->ctx, p, n) : 0;
   if (r->state != MW_REQUEST_RUNNING) return CURL_WRITEFUNC_ERROR;
@@ -546,15 +519,4 @@ void mw_http_cancel(struct mw_request **request) {
   }
   set_state(r, MW_REQUEST_DEAD);
   if (!in_report) mw_pool_todo(r, MW_TODO_DESTROY);
-}
-
-void mw_http_pause(struct mw_request *r, bool paused) {
-  if (r->paused == paused) return;
-  r->paused = paused;
-  r->last_byte = mw_clock_now();
-  if (paused && r->todo == MW_TODO_RESUME) {
-    mw_pool_forget(r);
-  } else if (!paused && r->curl_paused) {
-    mw_pool_todo(r, MW_TODO_RESUME);
-  }
 }

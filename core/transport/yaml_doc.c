@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/yaml_doc.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <strings.h>
 #include <yaml.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
+#include "base/yaml_scalar.h"
+#include "transport/internal.h"
 
 struct mw_yaml {
   yaml_document_t document;
@@ -71,11 +77,18 @@ int mw_yaml_item(const struct mw_yaml *y, int node, size_t i) {
   return i < (size_t)(n->data.sequence.items.top - start) ? start[i] : 0;
 }
 
+static struct mw_slice scalar_text(const yaml_node_t *n) {
+  return mw_slice((const char *)n->data.scalar.value, n->data.scalar.length);
+}
+
+static struct mw_yaml_scalar meaning(const yaml_node_t *n) {
+  bool plain = n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+  if (!plain) return (struct mw_yaml_scalar){.kind = MW_YAML_STRING};
+  return mw_yaml_resolve(scalar_text(n));
+}
+
 static bool is_null(const yaml_node_t *n) {
-  if (n->type != YAML_SCALAR_NODE || n->data.scalar.style != YAML_PLAIN_SCALAR_STYLE) return false;
-  struct mw_slice s = mw_slice((const char *)n->data.scalar.value, n->data.scalar.length);
-  return s.n == 0 || mw_slice_is(s, "~") || mw_slice_is(s, "null") || mw_slice_is(s, "Null") ||
-         mw_slice_is(s, "NULL");
+  return n->type == YAML_SCALAR_NODE && meaning(n).kind == MW_YAML_NULL;
 }
 
 bool mw_yaml_has(const struct mw_yaml *y, int node) {
@@ -86,7 +99,7 @@ bool mw_yaml_has(const struct mw_yaml *y, int node) {
 struct mw_slice mw_yaml_text(const struct mw_yaml *y, int node) {
   const yaml_node_t *n = node_of(y, node);
   if (n == NULL || n->type != YAML_SCALAR_NODE || is_null(n)) return mw_slice(NULL, 0);
-  return mw_slice((const char *)n->data.scalar.value, n->data.scalar.length);
+  return scalar_text(n);
 }
 
 int mw_yaml_bool(const struct mw_yaml *y, int node) {
@@ -96,4 +109,100 @@ int mw_yaml_bool(const struct mw_yaml *y, int node) {
   const char *s = (const char *)n->data.scalar.value;
   if (strcasecmp(s, "true") == 0) return 1;
   return strcasecmp(s, "false") == 0 ? 0 : -1;
+}
+
+// A walk over a node and all below it.
+struct walk {
+  const struct mw_yaml *y;
+  struct mw_buf *out;
+  struct mw_err err;  // code 0: nothing was refused
+};
+
+static int add_node(struct walk *w, int node, unsigned depth);
+
+// What JSON writes for a scalar; p is NULL for a text, and for a number that JSON has not.
+static struct mw_slice literal(struct mw_yaml_scalar s, char number[MW_NUMBER_SIZE]) {
+  switch (s.kind) {
+    case MW_YAML_NULL:
+      return MW_SLICE("null");
+    case MW_YAML_BOOL:
+      return mw_slice_str(s.b ? "true" : "false");
+    case MW_YAML_INT:
+      return mw_slice(number, (size_t)snprintf(number, MW_NUMBER_SIZE, "%" PRId64, s.i));
+    case MW_YAML_UINT:
+      return mw_slice(number, (size_t)snprintf(number, MW_NUMBER_SIZE, "%" PRIu64, s.u));
+    case MW_YAML_FLOAT:
+      if (!isfinite(s.d)) break;
+      return mw_slice(number, mw_number_write_go(s.d, number));
+    case MW_YAML_STRING:
+    case MW_YAML_MERGE:
+    case MW_YAML_TIME:
+      break;
+  }
+  return mw_slice(NULL, 0);
+}
+
+static int add_scalar(struct walk *w, const yaml_node_t *n) {
+  char number[MW_NUMBER_SIZE];
+  struct mw_yaml_scalar s = meaning(n);
+  if (s.kind == MW_YAML_FLOAT && !isfinite(s.d)) {
+    return mw_err_set(&w->err, MW_EINVAL, "has a number that JSON has not: NaN or infinity");
+  }
+  struct mw_slice written = literal(s, number);
+  if (written.p == NULL) return mw_text_quote(scalar_text(n), w->out);
+  return mw_buf_add(w->out, written.p, written.n);
+}
+
+// Keys are texts: those of numbers and booleans are what they would be as values.
+static int add_key(struct walk *w, const yaml_node_t *n) {
+  char number[MW_NUMBER_SIZE];
+  if (n->type != YAML_SCALAR_NODE || is_null(n)) {
+    return mw_err_set(&w->err, MW_EINVAL, "has a key that is not a text");
+  }
+  struct mw_yaml_scalar s = meaning(n);
+  if (s.kind == MW_YAML_MERGE) {
+    return mw_err_set(&w->err, MW_EINVAL, "has a merge key (<<): write out what it merges");
+  }
+  struct mw_slice written = literal(s, number);
+  return mw_text_quote(written.p != NULL ? written : scalar_text(n), w->out);
+}
+
+static int add_mapping(struct walk *w, int node, unsigned depth) {
+  int key, value, rc = mw_buf_add(w->out, "{", 1);
+  for (size_t i = 0; rc == 0 && mw_yaml_pair(w->y, node, i, &key, &value); i++) {
+    if (i > 0) rc = mw_buf_add(w->out, ",", 1);
+    if (rc == 0) rc = add_key(w, node_of(w->y, key));
+    if (rc == 0) rc = mw_buf_add(w->out, ":", 1);
+    if (rc == 0) rc = add_node(w, value, depth + 1);
+  }
+  return rc < 0 ? rc : mw_buf_add(w->out, "}", 1);
+}
+
+static int add_sequence(struct walk *w, int node, unsigned depth) {
+  int item, rc = mw_buf_add(w->out, "[", 1);
+  for (size_t i = 0; rc == 0 && (item = mw_yaml_item(w->y, node, i)) != 0; i++) {
+    if (i > 0) rc = mw_buf_add(w->out, ",", 1);
+    if (rc == 0) rc = add_node(w, item, depth + 1);
+  }
+  return rc < 0 ? rc : mw_buf_add(w->out, "]", 1);
+}
+
+// Every call writes something, so that the limit of the buffer also ends a document in which
+// aliases multiply.
+static int add_node(struct walk *w, int node, unsigned depth) {
+  const yaml_node_t *n = node_of(w->y, node);
+  if (depth > MW_YAML_JSON_DEPTH) {
+    return mw_err_set(&w->err, MW_ELIMIT, "is nested deeper than %d levels", MW_YAML_JSON_DEPTH);
+  }
+  if (n->type == YAML_MAPPING_NODE) return add_mapping(w, node, depth);
+  if (n->type == YAML_SEQUENCE_NODE) return add_sequence(w, node, depth);
+  return add_scalar(w, n);
+}
+
+int mw_yaml_to_json(const struct mw_yaml *y, int node, struct mw_buf *out, struct mw_err *err) {
+  struct walk w = {.y = y, .out = out};
+  int rc = add_node(&w, node, 1);
+  if (rc == 0) return 0;
+  if (w.err.code != 0) return mw_err_set(err, rc, "%s", w.err.message);
+  return mw_err_set(err, rc, "is larger than %zu bytes as JSON", out->limit);
 }

@@ -2,19 +2,21 @@
 // One YAML (or JSON) document in memory, read by key. Private to transport.
 //
 // Nodes are small numbers; 0 is "not there" and is accepted everywhere, so lookups chain without
-// tests in between. Slices point into the document and live as long as it does. Nothing here walks
-// a document recursively: an alias that refers to its own parent costs nothing.
+// tests in between. Slices point into the document and live as long as it does. Only
+// mw_yaml_to_json walks a document recursively, to a depth of its own: elsewhere an alias that
+// refers to its own parent costs nothing.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/slice.h"
 
 struct mw_yaml;
 
-enum { MW_YAML_MAX_BYTES = 1024 * 1024 };
+enum { MW_YAML_MAX_BYTES = 1024 * 1024, MW_YAML_JSON_DEPTH = 64 };
 
 // Parses the first document of the text. label names the text in messages. NULL on failure.
 struct mw_yaml *mw_yaml_parse(const char *p, size_t n, const char *label, struct mw_err *err);
@@ -34,3 +36,8 @@ bool mw_yaml_has(const struct mw_yaml *y, int node);
 struct mw_slice mw_yaml_text(const struct mw_yaml *y, int node);
 // 1, 0, or -1 when the node is not a boolean. Not there and null are false.
 int mw_yaml_bool(const struct mw_yaml *y, int node);
+// Appends the node as JSON, with plain scalars typed as kubectl types them; tags do not count, and
+// a key that is there twice is written twice. The message of a failure goes on where a name of the
+// node ends: "is nested deeper than 64 levels". MW_ELIMIT for that and for a full out, MW_EINVAL
+// for what JSON has not and for merge keys; out holds the beginning then.
+int mw_yaml_to_json(const struct mw_yaml *y, int node, struct mw_buf *out, struct mw_err *err);

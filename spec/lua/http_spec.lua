@@ -78,6 +78,18 @@ describe("kube.http", function()
     assert.are.equal(4, #proc.requests)
   end)
 
+  it("takes no answer in an encoding that it did not ask for", function()
+    run([[
+      for _, encoding in ipairs { "br", "zstd", "gzip", "unheard-of" } do
+        local _, err = kube.http.try_get(url .. "/" .. encoding)
+        same("eof", err.code)
+        assert(err.message:find("encoding", 1, true) or err.message:find("Encoding", 1, true), err.message)
+      end
+    ]], function(request)
+      return { headers = { ["Transfer-Encoding"] = request.path:sub(2) }, body = ("not that"):rep(100) }
+    end)
+  end)
+
   it("follows no redirect unless told to, and then as many as told", function()
     local answers = {
       ["/one"] = { status = 302, headers = { Location = "/two?x=1" } },
@@ -158,6 +170,8 @@ describe("kube.http", function()
       refused("it must not hold a password", "get", "http://u:p@host/")
       refused("it must be percent-encoded", "get", "http://host/a b")
       refused("its host is not a name or an address", "get", "http://ho_st:x/")
+      refused("nothing but ASCII", "get", "http://münchen.example/")
+      refused("its host is not a name or an address", "get", "http://m%C3%BCnchen.example/")
       refused("has no option 'timout' (did you mean 'timeout'?)", "get", url, { timout = 1 })
       refused("option 'timeout' must be a number of seconds above 0", "get", url, { timeout = -1 })
       refused("option 'limit' must be a whole number from 1 to 67108864", "get", url, { limit = 2 ^ 40 })

@@ -113,7 +113,6 @@ function Client:start(endpoint, options)
 end
 
 function transport.cancel(r) C.mw_http_cancel(r.request) end
-function transport.pause(r, paused) C.mw_http_pause(r.request[0], paused) end
 function transport.body(r) return table.concat(r.parts) end
 
 --- Runs both loops until done() is true; fails after `seconds` (10).

@@ -30,10 +30,11 @@ describe("auth", function()
     end)
 
     -- A plugin is a shell script; it counts its runs in dir/runs.
-    local function plugin(script, more)
+    local function plugin(script, more, cluster)
       transport.write(dir .. "/plugin", "#!/bin/sh\necho x >> " .. dir .. "/runs\n" .. script)
       os.execute("chmod +x " .. dir .. "/plugin")
-      return client:endpoint(peer:cluster(), ([["exec": {"apiVersion": "%s", "command": "./plugin",
+      return client:endpoint(peer:cluster() .. (cluster or ""),
+        ([["exec": {"apiVersion": "%s", "interactiveMode": Never, "command": "./plugin",
         "args": [one, "two words"], "env": [{"name": FROM_CONFIG, "value": "yes"}] %s}]])
         :format(V1, more or ""), dir)
     end
@@ -140,11 +141,14 @@ describe("auth", function()
         local e = plugin(([[
 printf '%%s|%%s|%%s|%%s' "$1" "$2" "$FROM_CONFIG" "$HOME" > %s/seen
 printf '%%s' "$KUBERNETES_EXEC_INFO" > %s/info
-%s]]):format(dir, dir, prints('"token": "t"')), ', "provideClusterInfo": true')
+%s]]):format(dir, dir, prints('"token": "t"')), ', "provideClusterInfo": true',
+          ', "extensions": [{"name": "client.authentication.k8s.io/exec", ' ..
+          '"extension": {"audience": shop, "retries": 3, "strict": yes}}]')
         client:fetch(e)
         assert.are.equal("one|two words|yes|" .. os.getenv("HOME"), transport.read(dir .. "/seen"))
         assert.are.equal(('{"kind":"ExecCredential","apiVersion":"%s","spec":{"interactive":' ..
-          'false,"cluster":{"insecure-skip-tls-verify":false,"server":"http://127.0.0.1:%d"}}}')
+          'false,"cluster":{"insecure-skip-tls-verify":false,"server":"http://127.0.0.1:%d",' ..
+          '"config":{"audience":"shop","retries":3,"strict":true}}}}')
           :format(V1, peer.port), transport.read(dir .. "/info"))
       end)
 
@@ -216,10 +220,11 @@ printf '%%s' "$KUBERNETES_EXEC_INFO" > %s/info
 
       it("says how to get one that is missing", function()
         local e = client:endpoint(peer:cluster(), ([["exec": {"command": "no-such-plugin",
-          "apiVersion": "%s", "installHint": "see example.com"}]]):format(V1))
+          "apiVersion": "%s", "interactiveMode": Never,
+          "installHint": "see example.com"}]]):format(V1))
         says("was not found: see example.com$", e)
         e = client:endpoint(peer:cluster(), ([["exec": {"command": "./no-such-plugin",
-          "apiVersion": "%s"}]]):format(V1), dir)
+          "apiVersion": "%s", "interactiveMode": IfAvailable}]]):format(V1), dir)
         says("was not found: install it or correct exec.command$", e)
       end)
 

@@ -11,11 +11,6 @@ describe("http", function()
   describe("over HTTP/1.1", function()
     local client, peer
 
-    local function pause_self(record)
-      transport.pause(record, true)
-      return 0
-    end
-
     local function serve(script)
       peer = transport.peer(script)
       return client:endpoint(peer:cluster(), '"token": "t0ken"')
@@ -150,6 +145,34 @@ describe("http", function()
       client:fetch(e, { path = "/x" })
       assert.are.equal("http://api.invalid:8080/x", peer.requests[1].target)
       assert.are.equal("Basic am9lOnB3", peer.requests[1].headers.authorization)
+    end)
+
+    it("names the proxy that cannot be reached, not the server behind it", function()
+      local port = transport.free_port()
+      for _, proxy in ipairs { "http", "socks5" } do
+        local r = client:fetch(client:endpoint(
+          ('"server": "http://[::1]:8080", "proxy-url": "%s://127.0.0.1:%d"'):format(proxy, port)))
+        assert.are.equal("EREFUSED", r.err)
+        assert.are.equal(("[::1]:8080: the proxy, 127.0.0.1 port %d, cannot be reached (Connection refused): " ..
+          'check proxy-url of kubeconfig spec, context "c"'):format(port), r.message)
+      end
+      local r = client:fetch(client:endpoint(('"server": "http://[::1]:%d"'):format(port)))
+      assert.matches("connection refused: is the API server running", r.message)
+    end)
+
+    it("offers a SOCKS proxy no Kerberos, and refuses one that wants it", function()
+      peer = transport.peer(function() end)
+      local e = client:endpoint(
+        ('"server": "http://api.invalid:8080", "proxy-url": "socks5://127.0.0.1:%d"'):format(peer.port))
+      local r = client:start(e)
+      assert.is_true(client:pump(function()
+        return peer.connections[1] and #peer.connections[1].received >= 3
+      end))
+      assert.are.equal("\5\1\0", peer.connections[1].received) -- version 5, one method: none
+      peer.connections[1]:send("\5\1") -- Kerberos, all the same
+      client:finish(r)
+      assert.are.equal("ECONNECT", r.err)
+      assert.matches("the proxy cannot be used .*: check proxy%-url of kubeconfig spec", r.message)
     end)
 
     it("hands the body of an error to on_done, not to on_data", function()
@@ -575,16 +598,6 @@ describe("http", function()
         stays(r)
       end)
 
-      it("works while paused", function()
-        local e = serve(function(_, connection) connection:answer(200, OK, ("x"):rep(1000000)) end)
-        local r = client:start(e, { on_data = pause_self })
-        assert.is_true(client:pump(function() return r.size > 0 end))
-        client:idle(0.05)
-        transport.pause(r, false)
-        transport.cancel(r)
-        stays(r)
-      end)
-
       it("of another request works inside on_data and inside on_done", function()
         local e = serve(function(_, connection) connection:answer(200, OK, "x") end)
         local a, b
@@ -634,101 +647,6 @@ describe("http", function()
         client:finish(r)
         assert.is_nil(r.err)
       end
-    end)
-
-    describe("pause", function()
-      local WORDS = {}
-      for i = 1, 200000 do WORDS[i] = ("%07d\n"):format(i) end
-      local TEXT = table.concat(WORDS)
-
-      it("holds data back and loses none, from inside on_data and from outside", function()
-        local e = serve(function(_, connection) connection:answer(200, OK, TEXT) end)
-        local told_while_paused = 0
-        local paused = false
-        local r = client:start(e, { on_data = function(record)
-          if paused then told_while_paused = told_while_paused + 1 end
-          paused = true
-          transport.pause(record, true)
-          return 0
-        end })
-        local resumes = 0
-        local ok = client:pump(function()
-          if paused and r.done == 0 then
-            paused = false
-            resumes = resumes + 1
-            transport.pause(r, false)
-          end
-          return r.done > 0
-        end)
-        assert.is_true(ok)
-        assert.is_nil(r.err)
-        assert.are.equal(0, told_while_paused)
-        assert.is_true(resumes > 2)
-        assert.is_true(transport.body(r) == TEXT)
-      end)
-
-      it("does not run callbacks inside the call that resumes", function()
-        local e = serve(function(_, connection) connection:answer(200, OK, TEXT) end)
-        local r = client:start(e)
-        transport.pause(r, true)
-        assert.is_true(client:pump(function() return #peer.requests == 1 end))
-        client:idle(0.1)
-        assert.are.same({}, r.events)
-        transport.pause(r, false)
-        assert.are.same({}, r.events)
-        client:finish(r)
-        assert.is_true(transport.body(r) == TEXT)
-      end)
-
-      it("ends with what on_data returns for data that was held back", function()
-        local connection
-        local e = serve(function(_, c)
-          connection = c
-          c:send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-        end)
-        local r = client:start(e, { is_watch = true, on_data = function(record, text)
-          transport.pause(record, true)
-          return text == "b" and C.MW_ELIMIT or 0
-        end })
-        assert.is_true(client:pump(function() return r.size == 1 end))
-        connection:send("1\r\nb\r\n")
-        client:idle(0.05)
-        assert.are.equal(1, r.size)
-        transport.pause(r, false)
-        client:finish(r)
-        assert.are.equal("ELIMIT", r.err)
-        assert.are.equal(1, r.done)
-      end)
-
-      it("makes the server wait", function()
-        local e = serve(function(_, connection)
-          connection.size = 64 * 1024 * 1024
-          connection:answer(200, OK, ("x"):rep(connection.size))
-        end)
-        local r = client:start(e, { on_data = pause_self })
-        assert.is_true(client:pump(function() return r.size > 0 end))
-        client:idle(0.3)
-        assert.is_true(peer.connections[1].socket:get_write_queue_size() > 32 * 1024 * 1024)
-        transport.cancel(r)
-      end)
-
-      it("does not count as idle", function()
-        local e = serve(function(_, connection) connection:answer(200, OK, TEXT) end)
-        local r = client:start(e, { idle_timeout = 0.1, on_data = function(record)
-          if record.size < 300000 then transport.pause(record, true) end
-          return 0
-        end })
-        assert.is_true(client:pump(function() return r.size > 0 end))
-        client:idle(0.4)
-        assert.are.equal(0, r.done)
-        for _ = 1, 100 do
-          if r.done == 0 then transport.pause(r, false) end
-          client:idle(0.005)
-        end
-        assert.are.equal(1, r.done)
-        assert.is_nil(r.err)
-        assert.is_true(transport.body(r) == TEXT)
-      end)
     end)
 
     it("uses a connection again, and a new one when the server closed it", function()

@@ -135,6 +135,72 @@ exec:
     assert.are.equal("plugin", str(k.exec.command))
   end)
 
+  it("takes IfAvailable for granted with v1beta1", function()
+    for _, mode in ipairs { "", ", interactiveMode: ''", ", interactiveMode: Never" } do
+      assert(parse(config(nil, "exec: {apiVersion: client.authentication.k8s.io/v1beta1, "
+        .. "command: x" .. mode .. "}")))
+    end
+  end)
+
+  describe("reads what a cluster has for plugins", function()
+    local CLUSTER = "server: https://h\nextensions:\n- {name: other, extension: [no]}\n"
+      .. "- name: client.authentication.k8s.io/exec\n  extension: %s"
+    local EXEC = "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, "
+      .. "interactiveMode: Never, provideClusterInfo: %s}"
+
+    local function plugin_config(extension, provide)
+      local k, message, code = parse(config(CLUSTER:format(extension), EXEC:format(provide or "true")))
+      if not k then return nil, message, code end
+      return str(k.exec.cluster_config)
+    end
+
+    it("as JSON, with scalars typed as kubectl types them", function()
+      for yaml, json in pairs {
+        ["{a: 1, b: -0x1F, c: 1.50, d: 1e3, e: 18446744073709551615}"] =
+          '{"a":1,"b":-31,"c":1.5,"d":1000,"e":18446744073709551615}',
+        ["[true, False, yes, off, ~, null, ]"] = "[true,false,true,false,null,null]",
+        ["['true', \"1\", 2026-01-02, 1.2.3, '']"] = '["true","1","2026-01-02","1.2.3",""]',
+        ["{1: a, 1.5: b, true: c, 'x y': d, .nan: e}"] =
+          '{"1":"a","1.5":"b","true":"c","x y":"d",".nan":"e"}',
+        ['"\\"\\\\\\n\\0é"'] = [["\"\\\u000a\u0000é"]],
+        ["{a: &a [1, {}], b: *a}"] = '{"a":[1,{}],"b":[1,{}]}',
+        ["plain"] = '"plain"',
+        ["false"] = "false",
+      } do
+        assert.are.equal(json, plugin_config(yaml))
+      end
+    end)
+
+    it("only for one that is to be told about the cluster", function()
+      assert.is_nil(plugin_config("{a: 1}", "false"))
+      assert.is_nil(select(2, plugin_config("[.inf]", "false")))
+      assert.is_nil(select(2, plugin_config("null")))
+    end)
+
+    it("and says what is wrong with it", function()
+      local function says(expected, code, extension)
+        local json, message, got = plugin_config(extension)
+        assert.is_nil(json)
+        assert.are.equal('kubeconfig test.yaml: cluster "here": extension '
+          .. "client.authentication.k8s.io/exec " .. expected, message)
+        assert.are.equal(code, got)
+      end
+      says("has a number that JSON has not: NaN or infinity", "EINVAL", "[.inf]")
+      says("has a key that is not a text", "EINVAL", "{[a]: b}")
+      says("has a key that is not a text", "EINVAL", "{~: b}")
+      says("has a merge key (<<): write out what it merges", "EINVAL", "{a: &a {}, b: {<<: *a}}")
+      says("is nested deeper than 64 levels", "ELIMIT", ("["):rep(65) .. ("]"):rep(65))
+      says("is nested deeper than 64 levels", "ELIMIT", "&a [*a]")
+      says("is larger than 65536 bytes as JSON", "ELIMIT", ("x"):rep(65535))
+      local lists = {}
+      for i = 1, 20 do lists[i] = ("&l%d [*l%d, *l%d]"):format(i, i - 1, i - 1) end
+      says("is larger than 65536 bytes as JSON", "ELIMIT",
+        "[&l0 x, " .. table.concat(lists, ", ") .. "]")
+      assert.are.equal(66, #plugin_config(("["):rep(33) .. ("]"):rep(33)))
+      assert.are.equal(65536, #plugin_config(("x"):rep(65534)))
+    end)
+  end)
+
   it("takes a context by name, and null for not given", function()
     local k = assert(parse(config(nil, "token: null\nusername: ~\npassword:")))
     assert.is_nil(str(k.token))
@@ -199,6 +265,8 @@ exec:
       cluster_says("server is not an address such as https://host:6443", "server: https://")
       cluster_says("server is not an address such as https://host:6443", "server: https://a b")
       cluster_says("server is not an address such as https://host:6443", "server: https://u:p@host")
+      cluster_says("server must be ASCII: a name of other letters has a form with xn--",
+        "server: https://münchen.example")
     end)
 
     it("clusters that contradict themselves", function()
@@ -242,6 +310,10 @@ exec:
       user_says("exec.interactiveMode is Always, but the plugin will run without a terminal; use "
         .. "IfAvailable or Never", "exec: {apiVersion: client.authentication.k8s.io/v1, command: x,"
         .. " interactiveMode: Always}")
+      user_says("exec.interactiveMode must be IfAvailable or Never", "exec: {apiVersion: "
+        .. "client.authentication.k8s.io/v1beta1, command: x, interactiveMode: never}")
+      user_says("exec.interactiveMode is missing, and client.authentication.k8s.io/v1 needs it; add "
+        .. "IfAvailable or Never", "exec: {apiVersion: client.authentication.k8s.io/v1, command: x}")
       user_says("exec.args must be a list of texts",
         "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, args: [[a]]}")
       user_says("exec.env must be a list of name and value",
@@ -417,5 +489,16 @@ users: [{name: u, user: {token: from-two, as: from-two}}]
         assert.are_not.equal(a, identity(config("server: https://h", "token: s3cret")))
         assert.matches("^https://127.0.0.1:6443 as %x+$", a)
       end)
+
+    it("has another identity where a plugin is told something else of the cluster", function()
+      local function of(tenant)
+        return identity(config("server: https://h\nextensions: [{name: "
+          .. "client.authentication.k8s.io/exec, extension: {tenant: " .. tenant .. "}}]",
+          "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never, "
+          .. "provideClusterInfo: true}"))
+      end
+      assert.are.equal(of("a"), of("a"))
+      assert.are_not.equal(of("a"), of("b"))
+    end)
   end)
 end)
