@@ -220,11 +220,6 @@ static int sandbox(const struct mw_options *o) {
   return mw_host_check_leaks(code);
 }
 
-// GnuTLS comes with protocols of libcurl that are never spoken here, and would set itself up before
-// main. This is how a program tells it not to: GNUTLS_SKIP_GLOBAL_INIT in its gnutls.h.
-int _gnutls_global_init_skip(void);
-int _gnutls_global_init_skip(void) { return 1; }
-
 // Who starts us may have closed these: the next file or socket would get their place, and what is
 // printed.
 static void open_standard_files(void) {
