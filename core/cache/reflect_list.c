@@ -13,7 +13,9 @@
 #include "cache/reflector_internal.h"
 #include "cache/shown.h"
 
-enum { PATH_LIMIT = 256 * 1024, LIST_IDLE = 60 };
+// A server that is busy may be silent for long before a list, but gives it up itself after a minute
+// (--request-timeout).
+enum { PATH_LIMIT = 256 * 1024, LIST_IDLE = 75 };
 
 static const char accept_json[] = "application/json";
 static const char accept_metadata[] =

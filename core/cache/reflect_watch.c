@@ -15,6 +15,7 @@
 enum {
   PATH_LIMIT = 64 * 1024,
   WATCH_MIN = 300,
+  WATCH_HEAD = 30,    // seconds until a server that is there has begun its answer
   IDLE_GRACE = 30,    // seconds that a server may be late with ending a watch
   WINDOW_QUIET = 60,  // seconds after which internal errors count anew
   NANOS = 1000000000,
@@ -221,7 +222,7 @@ static int send_request(struct mw_reflector *r, const char *rv) {
         .path = path.p,
         .accept = r->config.metadata_only ? accept_metadata : accept_json,
         .idle_timeout = (double)(seconds + IDLE_GRACE),
-        .head_timeout = r->config.head_timeout,
+        .head_timeout = r->config.head_timeout > 0 ? r->config.head_timeout : WATCH_HEAD,
         .is_watch = true,
     };
     r->watch.split = mw_watch_split_new(r->config.projection, r->packer, mw_reflect_event, r);

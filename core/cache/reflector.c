@@ -16,8 +16,6 @@
 #include "cache/reflector_internal.h"
 #include "wire/status.h"
 
-enum { HEAD_TIMEOUT = 30 };
-
 struct row {
   void (*next)(struct mw_reflector *r);
   bool wait;                // one backoff delay first
@@ -176,7 +174,10 @@ static void tell(struct mw_reflector *r, const struct row *row,
   enum mw_log_level level = told ? MW_LOG_DEBUG : row->level;
   const char *what = place_names[failure->place];
   if (row == &rows[MW_DECISION_STREAM_FALLBACK] && !told) {
-    what = "streaming list refused, listing instead";
+    // Only who has answered has refused.
+    bool refused = failure->err->http_status != 0;
+    what = refused ? "streaming list refused, listing instead"
+                   : "streaming list failed, listing instead";
     if (r->fallback_told) level = MW_LOG_DEBUG;
     r->fallback_told = true;
   }
@@ -231,10 +232,13 @@ void mw_reflect_explain(const struct mw_reflector *r, const struct mw_err *err,
   int status = err->http_status != 0 ? err->http_status : r->http_status;
   mw_status_from_body(body, status, out);
   out->http_status = status;
+  if (status == 401) mw_endpoint_unknown(r->endpoint, out);
   if (status != 404) return;
   bool custom = strchr(r->config.resource.group, '.') != NULL;
-  mw_err_set(out, out->code, "the server has no resource \"%s\"%s", r->name,
-             custom ? " (is the CustomResourceDefinition installed?)" : "");
+  bool inside = mw_slice_str(r->config.ns).n > 0;
+  mw_err_set(out, out->code, "the server has no resource \"%s\"%s%s", r->name,
+             custom ? " (is the CustomResourceDefinition installed?)" : "",
+             inside ? "; if it is in no namespace, ask with namespace = \"\"" : "");
   out->http_status = status;
 }
 
@@ -254,7 +258,6 @@ struct mw_reflector *mw_reflector_new(struct mw_loop *loop, struct mw_http *http
   r->config.query = mw_xstrdup(config->query != NULL ? config->query : "");
   if (config->projection == NULL) r->config.projection = mw_projection_default();
   if (config->short_watch <= 0) r->config.short_watch = 1;
-  if (config->head_timeout <= 0) r->config.head_timeout = HEAD_TIMEOUT;
   r->sink = *sink;
   r->callbacks = *callbacks;
   mw_resource_name(&config->resource, r->name, sizeof r->name);

@@ -12,6 +12,11 @@
 // - every wait is cancellable; stopping is prompt in every state (S-WL-07).
 // - a streaming list that ends cleanly before its marker waits one backoff delay (S-WL-10): a proxy
 //   that cuts streams cannot make us spin.
+// - the queue takes any snapshot (`replace` cannot fail), so no stream stays open behind one that
+//   was refused (S-WL-05).
+// - a server that knows nothing of streaming lists and refuses none (S-WL-15) sends no marker: we
+//   say so every ten seconds, and to list instead is for the user to choose (no_streaming). Those
+//   of Kubernetes refuse.
 // - the RV "" retry after 410 is paged (S-REF-14).
 // - the error callback hears more than S-REF-03 asks for, with the place: errors inside an open
 //   stream, a streaming list that was cut, and every refused, throttled or lost request. An outage
@@ -23,6 +28,8 @@
 //   request, reported, and the cycle goes on (S-REF-51); its resource version still counts. What is
 //   known under its key stays until it is deleted or recreated.
 // - unknown event types are counted and logged, their RV is recorded (S-REF-50).
+// - a resync only queues a mark, which cannot fail: the row "resync failed" has no counter
+//   (S-REF-58).
 #pragma once
 
 #include <stdbool.h>
@@ -36,7 +43,7 @@
 #include "transport/http.h"
 #include "wire/path.h"
 
-// The rows of semantics 2.10, in order. name, text.
+// The rows of semantics 2.10 that can happen, in order. name, text.
 #define MW_DECISION_MAP(X)                                                     \
   X(START, "start")                                                            \
   X(STREAM_WAIT, "streaming list: refused, lost or 429, wait and retry")       \
@@ -105,7 +112,7 @@ struct mw_reflector_config {
   double min_watch_timeout;      // seconds; below 300 means 300 (S-REF-30)
   double internal_error_budget;  // seconds (S-REF-37), 0: never retry in place
   double short_watch;            // seconds under which a watch is very short; 0: 1
-  double head_timeout;           // seconds a server may take to begin its answer; 0: 30
+  double head_timeout;           // seconds until an answer begins; 0: 30 of a watch, 75 of a list
   double resync;                 // check period, 0: never
   uint64_t seed;                 // of jitter; 0: random
   char metric_name[512];         // what its metrics are called, unique; "": it has none

@@ -24,7 +24,7 @@ describe("a reflector that lists", function()
   unit.no_leaks()
 
   it("asks for any version in pages of 500 and then watches from the list's version", function()
-    -- rows 1, 29
+    -- row 1
     new { list = { list("10", { pod("a", 3), pod("b", 4) }) } }
     local watch = r:wait_for("watch", 1)
     assert.are.same({ limit = "500", resourceVersion = "0" }, r.sent.list[1].query)
@@ -38,6 +38,14 @@ describe("a reflector that lists", function()
     assert.are.equal(0, #r.sent.stream)
     assert.are.equal("10", r:rv())
     assert.are.same({}, r.errors)
+  end)
+
+  it("never streams a list when that is switched off", function() -- row 29
+    new { list = { list("10", {}), fail(503, "ServiceUnavailable"), list("20", {}) },
+      watch = { rig.open(rig.error_event(410, "Expired", "too old")) }, config = { no_streaming = true } }
+    r:wait_for("watch", 2)
+    assert.are.equal(3, #r.sent.list)
+    assert.are.equal(0, #r.sent.stream)
   end)
 
   it("passes an empty list on", function() -- row 32
@@ -274,6 +282,16 @@ describe("a reflector that lists", function()
     assert.are.equal("/apis/example.com/v1/webs", r.sent.list[1].path)
   end)
 
+  it("says that a resource which is not in the namespace may be in none", function()
+    new { list = { fail(404, "NotFound", "the server could not find the requested resource"),
+      list("10", {}) }, config = { resource = "example.com/v1/webs", ns = "default" } }
+    r:wait_for("watch", 1)
+    assert.are.equal('the server has no resource "example.com/v1/webs" ' ..
+      '(is the CustomResourceDefinition installed?); if it is in no namespace, ask with namespace = ""',
+      r.errors[1].message)
+    assert.are.equal("/apis/example.com/v1/namespaces/default/webs", r.sent.list[1].path)
+  end)
+
   it("hands on the server's words when access is denied, and says that it goes on trying", function()
     local words = 'pods is forbidden: User \\"x\\" cannot list resource \\"pods\\"'
     new { list = { fail(403, "Forbidden", words), fail(401, "Unauthorized", "Unauthorized"),
@@ -283,6 +301,9 @@ describe("a reflector that lists", function()
       message = words:gsub("\\", ""), again = "retrying in 5 ms, in case access is granted" },
       r.errors[1])
     assert.are.equal("retrying in 10 ms, in case the credentials are renewed", r.errors[2].again)
+    assert.matches("^127.0.0.1:%d+: the server does not know who asks %(Unauthorized%): check the user of kubeconfig ",
+      r.errors[2].message)
+    assert.are.equal(401, r.errors[2].status)
   end)
 
   it("counts what it has received while a list is under way", function()
