@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "cache/resource.h"
 #include "script/heap.h"
 
 #ifndef MW_VERSION
@@ -244,6 +245,16 @@ static int unknown(const char *kind, const char *word, const char *const *known,
   return MW_EXIT_USAGE;
 }
 
+// Says that `word` is no `kind`, and what there is of them: two words or more.
+static int none_of(const char *kind, const char *word, const char *const *known) {
+  fprintf(stderr, "moonwatch: unknown %s '%s': use %s", kind, word, known[0]);
+  for (size_t i = 1; known[i] != NULL; i++) {
+    fprintf(stderr, "%s%s", known[i + 1] != NULL ? ", " : " or ", known[i]);
+  }
+  fputc('\n', stderr);
+  return MW_EXIT_USAGE;
+}
+
 static const char *help_of(const struct mw_options *o) { return pages[page_of(o->command)].help; }
 
 static int usage_error(const struct mw_options *o, const char *problem, const char *word) {
@@ -299,14 +310,14 @@ static int set_seed(struct mw_options *o, const char *value) {
 
 static int set_level(struct mw_options *o, const char *value) {
   int found = position(value, levels);
-  if (found < 0) return unknown("log level", value, levels, help_of(o));
+  if (found < 0) return none_of("log level", value, levels);
   o->level = (enum mw_log_level)found;
   return 0;
 }
 
 static int set_format(struct mw_options *o, const char *value) {
   int found = position(value, formats);
-  if (found < 0) return unknown("log format", value, formats, help_of(o));
+  if (found < 0) return none_of("log format", value, formats);
   o->format = (enum mw_log_format)found;
   return 0;
 }
@@ -314,7 +325,7 @@ static int set_format(struct mw_options *o, const char *value) {
 static int set_output(struct mw_options *o, const char *value) {
   static const char *const outputs[][3] = {{"text", "json", NULL}, {"yaml", "json", NULL}};
   const char *const *ours = outputs[o->command == MW_COMMAND_RBAC];
-  if (position(value, ours) < 0) return unknown("output format", value, ours, help_of(o));
+  if (position(value, ours) < 0) return none_of("output format", value, ours);
   o->output = value;
   return 0;
 }
@@ -536,6 +547,13 @@ static int check_operate(const struct mw_options *o) {
   return 0;
 }
 
+// "" is all of them, so this is no matter of the option itself.
+static int check_namespace(const struct mw_options *o) {
+  struct mw_err err;
+  if (o->host.ns == NULL || mw_namespace_check(mw_slice_str(o->host.ns), &err) == 0) return 0;
+  return usage_error(o, "--namespace: ", err.message);
+}
+
 // What only the whole can tell. 0, or the exit code.
 static int check(struct mw_options *o) {
   if (o->command == MW_COMMAND_SANDBOX) return check_listen(o);
@@ -545,6 +563,8 @@ static int check(struct mw_options *o) {
   }
   o->host.scripts = o->words;
   o->host.script_count = o->word_count;
+  int code = check_namespace(o);
+  if (code != 0) return code;
   if (o->command != MW_COMMAND_RUN) return 0;
   if (!o->sandbox && o->apply_count > 0) return usage_error(o, "--apply belongs to --sandbox", "");
   if (!o->sandbox && o->kubeconfig_out != NULL) {

@@ -8,6 +8,7 @@ local factory = kube.shared_informer_factory {}
 
 local pods = factory:core():v1():pods()
 local lister, informer = pods:lister(), pods:informer()
+local function pods_synced() return informer:has_synced() end
 
 informer:add_event_handler {
   on_add = function(pod, initial)
@@ -23,7 +24,7 @@ informer:add_event_handler {
 }
 
 factory:start(stop)
-if not kube.wait_for_cache_sync(stop, informer) then return end
+if not kube.wait_for_cache_sync(stop, pods_synced) then return end
 
 print(("%d pods in the cache"):format(#lister:list()))
 for pod in lister:each { selector = "app" } do

@@ -288,6 +288,7 @@ static int reader_resource_version(lua_State *L) {
 static int reader_namespace(lua_State *L) {
   struct reader *r = check_reader(L);
   text_at(L, 2, "namespace(name): name");
+  mw_bind_check_namespace(L, 2, "namespace(name)");
   const char *ns = lua_tostring(L, 2);
   if (r->ns[0] != '\0' && strcmp(ns, r->ns) != 0) {
     return mw_bind_misuse(L, "this reader is of the namespace '%s' and has nothing of '%s'", r->ns,

@@ -235,6 +235,20 @@ static struct mw_backoff_config backoff_of(lua_State *L) {
   return b;
 }
 
+// What says how an informer works, whatever it is for.
+static void read_tuning(lua_State *L, struct mw_informer_config *c) {
+  struct mw_reflector_config *r = &c->reflector;
+  r->backoff = backoff_of(L);
+  r->page_size = mw_bind_opt_count(L, 1, "page_size", 0, 0, PAGE_MAX);
+  r->no_streaming = !mw_bind_opt_bool(L, 1, "streaming", true);
+  r->min_watch_timeout = mw_bind_opt_seconds(L, 1, "min_watch_timeout", 0);
+  r->internal_error_budget = mw_bind_opt_seconds(L, 1, "internal_error_budget", 0);
+  r->short_watch = mw_bind_opt_seconds(L, 1, "short_watch", 0);
+  r->resync = mw_bind_opt_seconds(L, 1, "resync", 0);
+  c->fifo_bound = (size_t)mw_bind_opt_count(L, 1, "queue_bound", 0, 1, MW_BIND_QUEUE_MAX);
+  c->min_resync = mw_bind_opt_seconds(L, 1, "min_resync", 0);
+}
+
 static void read_config(lua_State *L, struct mw_host *host, struct mw_informer_config *c) {
   struct mw_reflector_config *r = &c->reflector;
   struct mw_err err;
@@ -243,16 +257,8 @@ static void read_config(lua_State *L, struct mw_host *host, struct mw_informer_c
   r->ns = mw_bind_opt_string(L, 1, "namespace", mw_host_namespace(host));
   r->query = mw_bind_opt_string(L, 1, "query", NULL);
   r->metadata_only = mw_bind_opt_bool(L, 1, "metadata_only", false);
-  r->backoff = backoff_of(L);
-  r->page_size = mw_bind_opt_count(L, 1, "page_size", 0, 0, PAGE_MAX);
-  r->no_streaming = !mw_bind_opt_bool(L, 1, "streaming", true);
-  r->min_watch_timeout = mw_bind_opt_seconds(L, 1, "min_watch_timeout", 0);
-  r->internal_error_budget = mw_bind_opt_seconds(L, 1, "internal_error_budget", 0);
-  r->short_watch = mw_bind_opt_seconds(L, 1, "short_watch", 0);
-  r->resync = mw_bind_opt_seconds(L, 1, "resync", 0);
   c->keep_managed_fields = mw_bind_opt_bool(L, 1, "keep_managed_fields", false);
-  c->fifo_bound = (size_t)mw_bind_opt_count(L, 1, "queue_bound", 0, 1, MW_BIND_QUEUE_MAX);
-  c->min_resync = mw_bind_opt_seconds(L, 1, "min_resync", 0);
+  read_tuning(L, c);
   c->variant = mw_bind_opt_string(L, 1, "variant", NULL);
 }
 
@@ -284,6 +290,40 @@ static void number_variant(lua_State *L, struct mw_informer_config *config) {
 static int default_namespace(lua_State *L) {
   lua_pushstring(L, mw_host_namespace(mw_generation_host(mw_generation_of(L))));
   return 1;
+}
+
+// check_namespace(what, name): raises unless there can be such a namespace; "" and nil are all of
+// them.
+static int check_namespace(lua_State *L) {
+  if (!lua_isnoneornil(L, 2)) mw_bind_check_namespace(L, 2, luaL_checkstring(L, 1));
+  return 0;
+}
+
+// check_tuning(options): raises for what new() would refuse, where the options are written.
+static int check_tuning(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  read_tuning(L, &(struct mw_informer_config){0});
+  return 0;
+}
+
+// check_paths{ keep =, drop = }: the same for the paths of a transform.
+static int check_paths(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  mw_projection_free(projection_of(L));
+  return 0;
+}
+
+// check_resource(what, resource): raises unless it has the form of one.
+static int check_resource(lua_State *L) {
+  const char *what = luaL_checkstring(L, 1);
+  luaL_checkstring(L, 2);
+  struct mw_resource resource;
+  struct mw_err err;
+  if (mw_resource_parse(mw_bind_slice(L, 2), &resource, &err) < 0) {
+    mw_bind_misuse(L, "%s: %s", what, err.message);
+  }
+  return 0;
 }
 
 // The informer of the options at 1, which no other handle of this generation has, for the handle
@@ -371,4 +411,12 @@ void mw_bind_informer(lua_State *L) {
   lua_setfield(L, -2, "new");
   lua_pushcfunction(L, default_namespace);
   lua_setfield(L, -2, "default_namespace");
+  lua_pushcfunction(L, check_namespace);
+  lua_setfield(L, -2, "check_namespace");
+  lua_pushcfunction(L, check_tuning);
+  lua_setfield(L, -2, "check_tuning");
+  lua_pushcfunction(L, check_paths);
+  lua_setfield(L, -2, "check_paths");
+  lua_pushcfunction(L, check_resource);
+  lua_setfield(L, -2, "check_resource");
 }

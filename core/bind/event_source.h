@@ -12,8 +12,9 @@
 //     low_priority = -100,         of initial adds, and of updates that changed nothing
 //     spread = 10 }                seconds over which initial adds become ready
 //
-// Of an update, map and owners see the old and the new object: whoever lost it hears of it, too. A
-// deletion that was missed queues its key like any other.
+// Of an update, map and owners see the old and the new object: whoever lost it hears of it, too.
+// TRAP decided (S-CR-31): a deletion that was missed queues its key like any other, also when the
+// last state is not known; controller-runtime drops it then.
 #pragma once
 
 #include "base/err.h"

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "cache/resource.h"
 #include "script/call.h"
 
 #define ERROR_META "moonwatch.error"
@@ -71,6 +72,13 @@ bool mw_bind_opt_bool(lua_State *L, int idx, const char *field, bool fallback) {
   }
   lua_pop(L, 1);
   return v;
+}
+
+void mw_bind_check_namespace(lua_State *L, int idx, const char *what) {
+  struct mw_err err;
+  if (mw_namespace_check(mw_bind_slice(L, idx), &err) < 0) {
+    mw_bind_misuse(L, "%s: %s", what, err.message);
+  }
 }
 
 // The code as Lua sees it: EEXPIRED becomes "expired".

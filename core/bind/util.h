@@ -25,6 +25,10 @@ long mw_bind_opt_count(lua_State *L, int idx, const char *field, long fallback, 
 #define MW_BIND_SECONDS_MAX 1e9
 double mw_bind_opt_seconds(lua_State *L, int idx, const char *field, double fallback);
 
+// Raises unless the text at idx can name a namespace, or is "" for all of them. what names the
+// option or argument.
+void mw_bind_check_namespace(lua_State *L, int idx, const char *what);
+
 // Makes the metatable of structured errors and pushes it (kube._core.error_meta).
 void mw_bind_error_open(lua_State *L);
 // Pushes "script.lua:12: ", the place nearest to the top of the stack that is not ours; "" if none.

@@ -23,9 +23,10 @@ struct held {
   struct mw_index *index;
   char *identity;  // of identity_len; NULL: it is not shared
   size_t identity_len;
-  unsigned names;  // 0: it goes as soon as no index function is on the stack
-  bool building;   // not all objects have been visited
-  bool calling;    // its function is on the stack
+  unsigned names;               // 0: it goes as soon as no index function is on the stack
+  bool building;                // not all objects have been visited
+  bool calling;                 // its function is on the stack
+  unsigned long long failures;  // of its function
   struct mw_objmap_walk walk;
 };
 
@@ -162,14 +163,15 @@ static void remove_name(struct mw_indexer *ix, size_t i) {
 // ---- building ----
 
 // Says so the first time, then each time their number has doubled.
-static void report_failure(struct mw_indexer *ix, const struct held *h, const struct mw_object *o,
-                           int rc, const struct mw_err *err) {
+static void report_failure(struct mw_indexer *ix, struct held *h, const struct mw_object *o, int rc,
+                           const struct mw_err *err) {
   ix->failures++;
-  if ((ix->failures & (ix->failures - 1)) != 0) return;
+  h->failures++;
+  if ((h->failures & (h->failures - 1)) != 0) return;
   mw_log(MW_LOG_WARN, "an index function failed; the object is not in that index",
          MW_SLC("index", mw_index_name(h->index)), MW_SLC("key", mw_object_key(o)),
          MW_STR("error", err->code != 0 ? err->message : mw_err_text(rc)),
-         MW_INT("failures", ix->failures));
+         MW_INT("failures", h->failures));
 }
 
 struct build {

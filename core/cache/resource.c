@@ -46,7 +46,7 @@ static const struct {
     {"apiextensions.k8s.io/v1", "customresourcedefinition", "customresourcedefinitions"},
 };
 
-enum { SEGMENTS_MAX = 3 };
+enum { SEGMENTS_MAX = 3, LABEL_MAX = 63 };
 
 static bool same_name(struct mw_slice s, const char *name) {
   return s.n == strlen(name) && strncasecmp(s.p, name, s.n) == 0;
@@ -117,7 +117,7 @@ static const char *complaint(struct mw_slice group, struct mw_slice version,
   if (mw_slice_is(group, "core")) return "the core group has no name";
   if (looks_like_version(group)) return "a subresource cannot be listed or watched";
   if (group.n == 0 && !looks_like_version(version)) return "it lacks a version";
-  if (group.n > 253 || version.n > 63 || plural.n > 253) return "a part of it is too long";
+  if (group.n > 253 || version.n > LABEL_MAX || plural.n > 253) return "a part of it is too long";
   if (group.n > 0 && !dns_name(group, true)) return "the group is not a DNS name";
   if (!dns_name(version, false)) return "the version is not a DNS label";
   if (!dns_name(plural, false)) return "the last part must be the plural, in lower case";
@@ -147,6 +147,14 @@ int mw_resource_parse(struct mw_slice text, struct mw_resource *out, struct mw_e
 void mw_resource_name(const struct mw_resource *r, char *out, size_t room) {
   const char *slash = r->group[0] != '\0' ? "/" : "";
   snprintf(out, room, "%s%s%s/%s", r->group, slash, r->version, r->plural);
+}
+
+int mw_namespace_check(struct mw_slice ns, struct mw_err *err) {
+  if (ns.n == 0 || (ns.n <= LABEL_MAX && dns_name(ns, false))) return 0;
+  return mw_err_set(err, MW_EINVAL,
+                    "'%s' cannot be a namespace: write at most %d lower-case letters, digits and "
+                    "'-', with no '-' at either end",
+                    mw_shown(ns).text, LABEL_MAX);
 }
 
 int mw_resource_path(const struct mw_resource *r, struct mw_slice ns, struct mw_buf *out) {

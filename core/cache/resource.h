@@ -16,6 +16,9 @@ struct mw_resource {
 int mw_resource_parse(struct mw_slice text, struct mw_resource *out, struct mw_err *err);
 // "apps/v1/deployments"; at least 600 bytes of room.
 void mw_resource_name(const struct mw_resource *r, char *out, size_t room);
+// Whether there can be a namespace of this name, or "" for all of them: a DNS-1123 label. The error
+// says what to write.
+int mw_namespace_check(struct mw_slice ns, struct mw_err *err);
 // Appends "/api/v1/namespaces/ns/pods" or "/apis/apps/v1/deployments"; ns may be empty.
 int mw_resource_path(const struct mw_resource *r, struct mw_slice ns, struct mw_buf *out);
 // Appends s percent-encoded for a query value.

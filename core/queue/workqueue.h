@@ -2,12 +2,10 @@
 // The work queue: which keys are to be worked on, once each, in which order, and when (S-WQ, S-PQ).
 // Script thread only.
 //
-// - One entry per key. A key that is added again keeps the higher priority and the earlier time,
-// and
-//   collects its reasons (S-PQ-02).
-// - A key that was handed out is locked until done. Added meanwhile, however often, it is handed
-// out
-//   exactly once more, after that (S-WQ-04).
+// - One entry per key. A key that is added again keeps the higher priority and the earlier
+//   time, and collects its reasons (S-PQ-02).
+// - A key that was handed out is locked until done. Added meanwhile, however often, it is
+//   handed out exactly once more, after that (S-WQ-04).
 // - Order among ready keys: priority, highest first; within one, first come, first served, counted
 //   from when the key became ready, got its present priority, or was done (S-PQ-03, 04). Delayed
 //   keys become ready in the order of their times.

@@ -143,9 +143,22 @@ static int show_excerpt(lua_State *L, struct mw_buf *out, const struct fault *f)
   return rc < 0 ? rc : show_line(out, number, line, &column);
 }
 
+// Whether Lua finds bytecode where its code would begin: behind a byte order mark and a line with a
+// '#', if there are any.
+static bool is_compiled(const struct mw_bundle_file *file) {
+  const char *p = file->text, *end = p + file->size;
+  if (end - p >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
+  if (p < end && *p == '#') {
+    while (p < end && *p != '\n' && *p != '\r') p++;
+    if (end - p >= 2 && (p[1] == '\n' || p[1] == '\r') && p[1] != p[0]) p++;
+    if (p < end) p++;
+  }
+  return p < end && *p == '\x1b';
+}
+
 static int show(lua_State *L, struct mw_buf *out, const struct fault *f) {
   if (out->n > 0 && mw_buf_add(out, "\n", 1) < 0) return MW_ELIMIT;
-  if (f->file->size > 0 && f->file->text[0] == '\x1b')
+  if (is_compiled(f->file))
     return mw_buf_printf(out, "%s: is compiled Lua; give the source\n", f->file->path);
   if (f->line == 0) return mw_buf_printf(out, "%s: %s\n", f->file->path, f->message);
   int rc = mw_buf_printf(out, "%s:%zu: %s\n", f->file->path, f->line, f->message);

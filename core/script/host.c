@@ -137,11 +137,19 @@ int mw_host_failure_code(const struct mw_host *h, const char *report) {
   return config ? MW_EXIT_CONFIG : MW_EXIT_SCRIPT;
 }
 
+// What to tell of a failure. When it is the kubeconfig, no line of the script is at fault: the one
+// that needed a server first is as good as any other.
+static const char *cause_of(const struct mw_host *h, const char *report) {
+  return mw_host_failure_code(h, report) == MW_EXIT_CONFIG ? h->config_error : report;
+}
+
 void mw_host_failed(struct mw_host *h, const char *report) {
   char message[4096];
-  snprintf(message, sizeof message, "script failed: %s", report);
+  int code = mw_host_failure_code(h, report);
+  snprintf(message, sizeof message, "%s%s",
+           code == MW_EXIT_CONFIG ? "" : "script failed: ", cause_of(h, report));
   mw_log(MW_LOG_ERROR, message);
-  mw_host_shutdown(h, mw_host_failure_code(h, report));
+  mw_host_shutdown(h, code);
 }
 
 static bool any_busy(const struct mw_host *h) {
@@ -269,7 +277,7 @@ static int load_one(struct mw_host *h, const char *path) {
   const char *report = mw_program_report(p)[0] != '\0' ? mw_program_report(p) : err.message;
   int code = mw_host_failure_code(h, report);
   if (code == MW_EXIT_SCRIPT && h->config->attended && mw_program_wait(p)) return 0;
-  fprintf(stderr, "moonwatch: %s\n", report);
+  fprintf(stderr, "moonwatch: %s\n", cause_of(h, report));
   return code;
 }
 
@@ -323,7 +331,7 @@ static void deploy(struct mw_host *h) {
     mw_side_unref(side);
     return;
   }
-  fprintf(stderr, "moonwatch: %s\n", err.message);
+  fprintf(stderr, "moonwatch: %s\n", cause_of(h, err.message));
   if (side != NULL) mw_side_unref(side);
   mw_host_shutdown(h, mw_host_failure_code(h, err.message));
 }

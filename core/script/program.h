@@ -15,6 +15,10 @@
 // keep its successor from working. The take-over itself waits for nothing, nor do controllers,
 // whose queues see to it that a key does not run twice at once.
 //
+// TRAP decided (S-INF-52, S-STO-27): to the cache a take-over is handlers that go and others that
+// come, which get synthetic adds. Indexes that nobody names any more go, too; queued keys do not:
+// the new code works on them.
+//
 // Informers, queues and the lease belong to the host, so they never notice (a revision that adds an
 // election, or leaves it out: leader.h). Informers and queues that nobody wants any more are kept
 // for a while (MW_PROGRAM_KEEP): who undoes a change finds them warm.

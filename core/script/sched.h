@@ -9,7 +9,8 @@
 //
 // A task is stopped by cancelling it or by its deadline. That wakes it with `false, err`, where
 // err.code is "cancelled" or "timeout", and is sticky: every later await of that task fails at
-// once, so a careless pcall cannot swallow it. The first reason stays.
+// once, so a careless pcall cannot swallow it. The first reason stays. TRAP decided (S-CR-07): so a
+// deadline, as that of a reconcile, is kept and not only told; who never awaits is the watchdog's.
 //
 // Tasks form trees. A stop reaches the children, a deadline is inherited and can only shrink, and a
 // task whose function is over ends when its children have (scope.c).

@@ -139,14 +139,14 @@ end
 
 local function check_namespaces(what, namespaces)
   local at = {}
-  for i, namespace in ipairs(check_list(what .. ": namespaces", namespaces)) do
-    if type(namespace) ~= "string" or namespace == "" then
+  for i, name in ipairs(check_list(what .. ": namespaces", namespaces)) do
+    if type(name) ~= "string" or name == "" then
       errors.misuse("%s: namespaces[%d] must be the name of a namespace", what, i)
-    elseif at[namespace] then
-      errors.misuse("%s: namespaces[%d] is '%s', and so is namespaces[%d]; name each of them once", what, i, namespace,
-        at[namespace])
+    elseif at[name] then
+      errors.misuse("%s: namespaces[%d] is '%s', and so is namespaces[%d]; name each once", what, i, name, at[name])
     end
-    at[namespace] = i
+    core.informer.check_namespace(("%s: namespaces[%d]"):format(what, i), name)
+    at[name] = i
   end
   if namespaces and not namespaces[1] then
     errors.misuse("%s: namespaces is empty, so there is nothing to watch; leave it out to watch all of them", what)

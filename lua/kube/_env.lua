@@ -2,11 +2,11 @@
 -- per state by the host, after the bindings are in place; `host` holds what only C can do.
 local host = ...
 
-local error, ipairs, load, pairs = error, ipairs, load, pairs
+local error, load, pairs = error, load, pairs
 local select, setmetatable, tonumber, tostring, type = select, setmetatable, tonumber, tostring, type
 local concat = table.concat
 local stdout = host.answers and io.stderr or io.stdout
-local nearest = require("kube._options").nearest
+local options = require "kube._options"
 local hide_status = require("kube._core").log.hide_status
 local where = require("kube._core").where
 
@@ -107,8 +107,8 @@ local replaced = {
   coroutine = relayed,
   xpcall = guarded_xpcall,
   debug = { traceback = traceback },
-  os = { time = os.time, date = os.date, clock = os.clock, getenv = os.getenv,
-         difftime = os.difftime, exit = no_exit },
+  os = options.library({ time = os.time, date = os.date, clock = os.clock, getenv = os.getenv,
+                         difftime = os.difftime, exit = no_exit }, "the os of scripts"),
   load = load_text,
   loadstring = function(text, name) return load(text, name or text, "t") end,
   collectgarbage = function(what, ...)
@@ -127,10 +127,18 @@ local replaced = {
     if not ok then error("print: " .. message, 2) end
   end,
 }
-local removed = { "dofile", "loadfile", "module", "newproxy", "gcinfo", "io", "package", "ffi",
-                  "jit" }
+local by_require = "require \"name\" loads the file name.lua beside the script"
+-- And what to use instead.
+local removed = {
+  io = "print() writes a line, log.info() logs one, and kube.store keeps values for the next revision",
+  dofile = by_require, loadfile = by_require, module = by_require, package = by_require,
+  gcinfo = "collectgarbage(\"count\") tells the KiB in use",
+  jit = "kube.jit \"on\" has the script compiled",
+  ffi = "what a script can do is in kube",
+  newproxy = "setmetatable({}, ...) makes a table with a metatable",
+}
 for name, value in pairs(replaced) do _G[name] = value end
-for _, name in ipairs(removed) do _G[name] = nil end
+for name in pairs(removed) do _G[name] = nil end
 rawset(string, "dump", nil)
 
 -- One typing error in a count should not take all of the memory.
@@ -175,10 +183,12 @@ local function undefined(_, name)
   elseif name == "log" then
     provided.log = require("kube").log
     return provided.log
+  elseif removed[name] then
+    error(("scripts have no '%s': %s"):format(name, removed[name]), 2)
   end
   local names = { kube = true, log = true }
   for known in pairs(_G) do names[known] = true end
-  local near = nearest(tostring(name), names)
+  local near = options.nearest(tostring(name), names)
   error(("undefined variable '%s'%s"):format(tostring(name),
     near and ("; did you mean '%s'?"):format(near) or ""), 2)
 end

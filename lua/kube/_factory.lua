@@ -8,8 +8,8 @@ local options = require "kube._options"
 local reader = require "kube._indexer"
 local task = require "kube._task"
 
---- Informers that are shared, one per resource. Every built-in group has a method: `factory:core():v1():pods()` is
---- the pair of pods.
+--- Informers that are shared, one per resource. Every group that client-go's factory has is a method:
+--- `factory:core():v1():pods()` is the pair of pods. All else goes by factory:for_resource().
 ---@class kube.Factory
 local Factory = {}
 Factory.__index = Factory
@@ -66,7 +66,7 @@ end
 for name, spec in pairs(known_groups.groups) do
   Factory[name] = function(self) return make_group(self, name, spec) end
 end
-for name, sentence in pairs(known_groups.removed) do
+for name, sentence in pairs(known_groups.refused) do
   Factory[name] = function() errors.misuse("factory:%s(): %s", name, sentence) end
 end
 
@@ -85,6 +85,7 @@ function Factory:for_resource(resource, opts)
   if type(resource) ~= "string" then
     errors.misuse("for_resource takes \"group/version/plural\" (or \"version/plural\" for core)")
   end
+  core.informer.check_resource("for_resource", resource)
   if opts ~= nil then
     opts = informer_options.check("for_resource", opts, informer_options.known)
     if self._informers[resource] then refuse_options(resource) end
@@ -193,23 +194,26 @@ local factory = {}
 local factory_options = { custom_resync = "table" }
 for name, kind in pairs(informer_options.known) do factory_options[name] = kind end
 
+-- What no informer of this factory can have would be ignored. In a group of Kubernetes' own, a plural that is like none
+-- there may be of a later version; custom resources are in other groups.
 local function check_custom_resync(periods)
+  local resources = require "kube._resource"  -- of no use to most scripts
   for resource, seconds in pairs(periods) do
-    if type(resource) ~= "string" or not resource:find("^[^/]+/[^/]+$")
-      and not resource:find("^[^/]+/[^/]+/[^/]+$") then
+    if type(resource) ~= "string" then
       errors.misuse("custom_resync goes by resource: \"version/plural\" or "
         .. "\"group/version/plural\", as in { [\"v1/pods\"] = 60 }, not '%s'", tostring(resource))
-    elseif type(seconds) ~= "number" then
-      errors.misuse("custom_resync: the period of '%s' must be a number of seconds, not a %s",
-        resource, type(seconds))
     end
+    core.informer.check_resource("custom_resync", resource)
+    local meant = resources.near(resource) or resources.elsewhere(resource)
+    if meant then errors.misuse("custom_resync: there is no '%s' (did you mean '%s'?)", resource, meant) end
+    options.check_timeout(("custom_resync: the period of '%s'"):format(resource), seconds)
   end
 end
 
 --- Makes a factory; see kube.shared_informer_factory.
 function factory.new(opts)
   opts = informer_options.check("shared_informer_factory", opts, factory_options)
-  check_custom_resync(opts.custom_resync or {})
+  if opts.custom_resync then check_custom_resync(opts.custom_resync) end
   return setmetatable({ _opts = opts, _informers = {}, _order = {}, _started = {} }, Factory)
 end
 

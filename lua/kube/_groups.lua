@@ -63,6 +63,10 @@ local groups = {
     v1beta2 = "flow_schemas priority_level_configurations",
     v1beta3 = "flow_schemas priority_level_configurations",
   },
+  internal = {
+    group = "internal.apiserver.k8s.io",
+    v1alpha1 = "storage_versions",
+  },
   networking = {
     group = "networking.k8s.io",
     v1 = "ip_addresses ingresses ingress_classes network_policies service_cidrs",
@@ -113,8 +117,11 @@ local groups = {
   },
 }
 
--- Groups that Kubernetes has removed, and what took their place.
-local removed = {
+-- Groups that a factory has no kinds of, because Kubernetes has removed them or client-go has them
+-- elsewhere, and what to write instead.
+local refused = {
+  apiextensions = "write factory:for_resource(\"apiextensions.k8s.io/v1/customresourcedefinitions\")",
+  apiregistration = "write factory:for_resource(\"apiregistration.k8s.io/v1/apiservices\")",
   auditregistration = "the group auditregistration.k8s.io was removed in Kubernetes 1.19; "
     .. "configure audit webhooks with the API server's --audit-webhook-config-file",
   extensions = "the group extensions was removed in Kubernetes 1.22; use apps():v1() for "
@@ -151,4 +158,4 @@ local function is_cluster_scoped(resource)
   return plurals ~= nil and (" " .. plurals .. " "):find(" " .. plural .. " ", 1, true) ~= nil
 end
 
-return { groups = groups, removed = removed, is_cluster_scoped = is_cluster_scoped }
+return { groups = groups, refused = refused, is_cluster_scoped = is_cluster_scoped }

@@ -12,7 +12,9 @@ local list_options = { namespace = "string", selector = "string|table|null" }
 local function selection(what, given)
   if given == nil then return nil end
   if type(given) == "string" then return { selector = given } end
-  return options.check(what, given, list_options)
+  options.check(what, given, list_options)
+  core.informer.check_namespace(what .. ": option 'namespace'", given.namespace)
+  return given
 end
 
 local raw_list, raw_each, raw_keys, raw_get = Reader.list, Reader.each, Reader.keys, Reader.get

@@ -15,6 +15,14 @@ Informer.__index = Informer
 Informer.__name = "kube.informer"
 Informer.__tostring = function(self) return "informer " .. self._handle:name() end
 
+-- What get_controller() returns.
+local Controller = {}
+Controller.__index = Controller
+function Controller:has_synced() return self._informer:has_synced() end
+function Controller:last_sync_resource_version() return self._informer:last_sync_resource_version() end
+function Controller.run() end
+options.guard(Controller, "controller")
+
 local informer = {}
 
 local NAMED = 10  -- how many a warning names
@@ -90,7 +98,10 @@ end)
 ---@return kube.Registration
 function Informer:add_event_handler(given) return handler.add(self, given) end
 
---- The same with a resync period of its own, in seconds; 0 for none.
+--- The same with a resync period of its own.
+---@param given kube.Handler
+---@param seconds number 0 for none
+---@return kube.Registration
 function Informer:add_event_handler_with_resync_period(given, seconds)
   if type(seconds) ~= "number" then
     errors.misuse("add_event_handler_with_resync_period(handler, seconds): seconds must be a number")
@@ -174,14 +185,10 @@ function Informer:get_store() return self._handle:reader() end
 ---@return kube.Lister
 function Informer:lister() return self._handle:reader() end
 
---- client-go's controller of an informer: has_synced and last_sync_resource_version.
-function Informer:get_controller()
-  return {
-    has_synced = function() return self:has_synced() end,
-    last_sync_resource_version = function() return self:last_sync_resource_version() end,
-    run = function() end,
-  }
-end
+--- client-go's controller of an informer: has_synced() and last_sync_resource_version() are those of the informer, and
+--- run() returns at once and does nothing, because informer:run(stop) or factory:start(stop) runs it.
+---@return table
+function Informer:get_controller() return setmetatable({ _informer = self }, Controller) end
 
 --- Whether the first full snapshot is in the store.
 ---@return boolean
@@ -194,6 +201,7 @@ function Informer:last_sync_resource_version() return self._handle:stats().last_
 --- A transform, before the informer starts: a function that gets each object as a table of its own
 --- to change and return (nil drops it). After a reload the cache is kept if the code of the function
 --- is the same, whatever its upvalues hold.
+---@param fn fun(obj: table): table?
 function Informer:set_transform(fn)
   if type(fn) ~= "function" then
     errors.misuse("set_transform takes a function; give keep and drop lists to the factory: "
@@ -213,6 +221,7 @@ end
 --- Called with an error { code, message, status, place, again } whenever listing or watching fails:
 --- refused, forbidden, throttled, cut, not understood. For visibility only: the informer goes on by
 --- itself, and `again` says how. Before the informer starts. Scripts that share it have one each, and all hear.
+---@param fn fun(err: kube.Error)
 function Informer:set_watch_error_handler(fn)
   if type(fn) ~= "function" then errors.misuse("set_watch_error_handler takes a function") end
   self._handle:set_error_handler(fn)
@@ -250,5 +259,5 @@ end
 function Informer:is_stopped() return self._handle:is_stopped() end
 
 options.guard(Informer, "informer")
-informer.class = Informer
+informer.class, informer.controller = Informer, Controller
 return informer

@@ -1,4 +1,5 @@
 -- What an informer can be made with: checked where it is written, and turned into what the core takes.
+local core = require "kube._core"
 local fingerprint = require "kube._fingerprint"
 local options = require "kube._options"
 local verb_options = require "kube._verb_options"
@@ -20,15 +21,27 @@ local transform_options = { keep = "table", drop = "table" }
 local backoff_options = { duration = "number", factor = "number", jitter = "number", cap = "number",
   steps = "number", reset = "number" }
 
+-- managedFields go whatever else is kept or dropped, unless they were asked for.
+local function dropped(opts)
+  local drop = opts.transform.drop
+  if opts.keep_managed_fields then return drop end
+  local all = { "metadata.managedFields" }
+  for i, path in ipairs(drop or {}) do all[i + 1] = path end
+  return all
+end
+
 --- A checked copy of the options that a script gave to `what`.
 function informer_options.check(what, given, known)
   local opts = {}
   for name, value in pairs(options.check(what, given, known)) do opts[name] = value end
+  core.informer.check_namespace(what .. ": option 'namespace'", opts.namespace)
   verb_options.canonical_selectors(opts)
   if type(opts.transform) == "table" then
     options.check(what .. ": transform", opts.transform, transform_options)
+    core.informer.check_paths { keep = opts.transform.keep, drop = dropped(opts) }
   end
   options.check(what .. ": backoff", opts.backoff, backoff_options)
+  core.informer.check_tuning(opts)
   return opts
 end
 
@@ -84,15 +97,6 @@ local function variant_of(opts)
   end
   if type(opts.transform) == "function" then parts[#parts + 1] = "transform=" .. fingerprint(opts.transform) end
   return #parts > 0 and table.concat(parts, ";") or nil
-end
-
--- managedFields go whatever else is kept or dropped, unless they were asked for.
-local function dropped(opts)
-  local drop = opts.transform.drop
-  if opts.keep_managed_fields then return drop end
-  local all = { "metadata.managedFields" }
-  for i, path in ipairs(drop or {}) do all[i + 1] = path end
-  return all
 end
 
 --- What core.informer.new takes, from checked options.

@@ -63,11 +63,12 @@ local function check(opts)
   elseif not is_subdomain(opts.name) then
     errors.misuse("leader_election: '%s' cannot be the name of a Lease: lower-case letters, digits, '-' and '.'",
       opts.name)
-  elseif opts.namespace and (#opts.namespace > LABEL_MAX or not is_dns_label(opts.namespace)) then
-    errors.misuse("leader_election: '%s' cannot be a namespace: lower-case letters, digits and '-'", opts.namespace)
+  elseif opts.namespace == "" then
+    errors.misuse("leader_election: option 'namespace' is empty: a Lease is in one namespace")
   elseif opts.identity == "" then
     errors.misuse("leader_election: identity is empty: it must name this process and no other")
   end
+  core.informer.check_namespace("leader_election: option 'namespace'", opts.namespace)
   return opts
 end
 

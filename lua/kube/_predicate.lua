@@ -1,5 +1,6 @@
 -- Predicates: which events of an informer matter. They are data that the core tests without entering
 -- Lua, except for functions.
+local core = require "kube._core"
 local errors = require "kube._error"
 local options = require "kube._options"
 
@@ -40,6 +41,7 @@ end
 -- own.
 local function add_part(out, given)
   options.check("predicate", given, match_options)
+  core.informer.check_namespace("predicate: option 'namespace'", given.namespace)
   for _, name in ipairs { "selector", "namespace" } do
     if given[name] ~= nil and out[name] ~= nil then
       errors.misuse("predicate: '%s' is given twice", name)

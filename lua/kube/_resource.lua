@@ -88,6 +88,17 @@ function M.meant(word)
   end
 end
 
+--- The resource that has, in another group of Kubernetes' own, the plural that is not in this one; or nil.
+---@param resource string
+---@return string?
+function M.elsewhere(resource)
+  if not by_version then build_index() end
+  local prefix, plural = resource:match("^(.+)/([^/]+)$")
+  local known = by_version[prefix]
+  if not known or known[plural] then return nil end
+  return M.meant(plural)
+end
+
 local function parts_of(resource)
   local group, version, plural = resource:match("^([%l%d][%l%d.-]*)/(v%d[%l%d]*)/([%l%d][%l%d.-]*)$")
   if group then return group, version, plural end

@@ -82,6 +82,7 @@ function M.check(verb, what, given)
       errors.misuse("%s: option '%s' cannot be '%s'%s", what, name, value, options.hint(value, values))
     end
   end
+  core.informer.check_namespace(what .. ": option 'namespace'", opts.namespace)
   whole(what, opts, "limit", 1)
   whole(what, opts, "page_size", 0)
   whole(what, opts, "grace", 0)

@@ -75,10 +75,26 @@ function kube.try_request(opts) return require("kube._client").try_request(nil, 
 ---@field label_selector? string|table what the server shall send
 ---@field field_selector? string|table what the server shall send
 ---@field tweak_list_options? fun(options: table) runs once per informer and may change what is asked for
----@field custom_resync? table<string, number> seconds by resource
+---@field custom_resync? table<string, number> seconds by resource; of factories only
 ---@field transform? function|{ keep?: string[], drop?: string[] } what of an object is stored; paths run in C
 ---@field metadata_only? boolean only metadata is asked for and stored
 ---@field keep_managed_fields? boolean they are dropped otherwise
+---@field min_resync? number seconds, the least that a handler's resync can be; default: 1
+---@field queue_bound? integer beyond it, changes of one object are merged before they reach the cache; default: 16384
+---@field streaming? boolean false: lists, instead of a watch that begins with all objects
+---@field page_size? integer objects in a page of a list; default: 500, and no pages where a list is of a known version
+---@field backoff? kube.Backoff the delays after failures
+---@field min_watch_timeout? number seconds that a watch shall last, or up to twice that; default, and least: 300
+---@field short_watch? number seconds: a watch that ends sooner and without an event has failed; default: 1
+---@field internal_error_budget? number seconds for which a watch goes on after internal errors of the server before all
+--- is read again; default: 0
+---@class kube.Backoff
+---@field duration? number seconds, the first delay; default: 0.8
+---@field factor? number by which it grows each time; 0 for not at all; default: 2
+---@field cap? number seconds, the most that it grows to; default: 30
+---@field steps? integer how often it grows; default: 38
+---@field jitter? number by which part of itself a delay is longer at random, at most; default: 1
+---@field reset? number seconds without a failure, after which it begins anew; 0 for never; default: 120
 ---@param opts? kube.FactoryOptions
 ---@return kube.Factory
 function kube.shared_informer_factory(opts) return factory.new(opts) end
@@ -100,7 +116,11 @@ local standalone_options = { resource = "string", handler = "table", indexers = 
 for name, kind in pairs(informer_options.known) do standalone_options[name] = kind end
 
 --- An informer of its own, without a factory (client-go's NewIndexerInformer).
----@param opts { resource: string, handler?: table, indexers?: table, resync?: number }
+---@class kube.NewInformerOptions these, and those of kube.FactoryOptions but for custom_resync
+---@field resource string "v1/pods", "apps/v1/deployments"
+---@field handler? table as for informer:add_event_handler
+---@field indexers? table<string, function|table> as for informer:add_indexers
+---@param opts kube.NewInformerOptions
 ---@return kube.Indexer indexer
 ---@return kube.Informer controller with run(stop), has_synced(), last_sync_resource_version()
 function kube.new_informer(opts)
@@ -118,6 +138,9 @@ local function sync_check(i, check)
   local class = type(check) == "table" and getmetatable(check)
   if class == factory.pair then
     check = check:informer()
+    class = informer.class
+  elseif class == informer.controller then
+    check = check._informer
     class = informer.class
   end
   if class == informer.class then

@@ -54,6 +54,23 @@ describe("bad input", function()
     expect(3, "/nonexistent/config", informer, { kubeconfig = "/nonexistent/config" })
   end)
 
+  it("a kubeconfig that cannot be used is one line, without the script, which is not at fault", function()
+    local broken = temp_file("apiVersion: v1\nclusters: [\n")
+    local sentence = ("kubeconfig %s:3:1: not valid YAML: "):format(broken)
+    local function said(source, options)
+      local result = expect(3, sentence:gsub("%p", "%%%0"), source, options)
+      assert.are.equal(1, select(2, result.stderr:gsub("\n", "")), result.stderr)
+      assert.is_nil(result.stderr:find(".lua", 1, true), result.stderr)
+      return result.stderr
+    end
+    assert.are.equal(1, said(informer, { kubeconfig = broken }):find("moonwatch: " .. sentence, 1, true))
+    local later = 'local kube = require "kube"\nkube.sleep(0)\nkube.request { path = "/api" }'
+    assert.is_truthy(said(later, { kubeconfig = broken }):find('"msg":"' .. sentence, 1, true))
+    -- Here the script names the file.
+    expect(1, "script%.lua:2: " .. sentence:gsub("%p", "%%%0"),
+      ('local kube = require "kube"\nkube.new_client { kubeconfig = %q }'):format(broken))
+  end)
+
   it("an unknown context is answered with the ones that exist", function()
     local path = config_for("http://127.0.0.1:1")
     expect(3, 'context "nope".*c', informer, { kubeconfig = path, args = { "--context", "nope" } })
@@ -74,6 +91,33 @@ describe("bad input", function()
     assert.are.equal(0, result.code, result.stderr)
   end)
 
+  it("a host name of other letters is refused as long as it is not in ASCII", function()
+    expect(3, "server must be ASCII", informer, { kubeconfig = config_for("https://münchen.example") })
+    for server, proxy in pairs { ["https://m%C3%BCnchen.example"] = "", ["https://a.invalid"] = "http://münchen:1" } do
+      local result = run.run_script(informer, { kubeconfig = config_for(server), env = { HTTPS_PROXY = proxy },
+        timeout = 10, sigterm_after = 2 })
+      assert.is_truthy(result.stderr:find("not a valid address", 1, true), result.stderr)
+      assert.are.equal(0, result.code, result.stderr)
+    end
+  end)
+
+  it("a proxy of the environment is not asked for a server on this machine, and is named elsewhere", function()
+    local proxy = "http://127.0.0.1:1"
+    local env = { HTTPS_PROXY = proxy, http_proxy = proxy, ALL_PROXY = proxy }
+    for server, says in pairs {
+      ["http://127.1.2.3:2"] = "127.1.2.3:2: connection refused: is the API server running",
+      ["http://LocalHost:2"] = "LocalHost:2: connection refused: is the API server running",
+      ["https://[::1]:2"] = "%[::1%]:2: connection refused: is the API server running",
+      ["https://localhost.example:2"] = "localhost.example:2: the proxy, 127.0.0.1 port 1, cannot be reached "
+        .. "%(Connection refused%): check HTTPS_PROXY",
+    } do
+      local result = run.run_script(informer, { kubeconfig = config_for(server), env = env, timeout = 10,
+        sigterm_after = 2 })
+      assert.matches('"error":"' .. says, result.stderr)
+      assert.are.equal(0, result.code, result.stderr)
+    end
+  end)
+
   it("a misspelt option is answered with the right one and the line of the script", function()
     expect(1, "script[^\n]*:2: shared_informer_factory has no option 'resinc' %(did you mean 'resync'%?%)",
       'local kube = require "kube"\nkube.shared_informer_factory { resinc = 1 }')
@@ -92,6 +136,17 @@ describe("bad input", function()
   it("a removed group says what to use instead", function()
     expect(1, "extensions was removed.*apps%(%):v1%(%)",
       'local kube = require "kube"\nkube.shared_informer_factory{}:extensions()')
+  end)
+
+  it("a group that only for_resource has says how to ask for it", function()
+    for group, resource in pairs {
+      apiextensions = "apiextensions.k8s.io/v1/customresourcedefinitions",
+      apiregistration = "apiregistration.k8s.io/v1/apiservices",
+    } do
+      local message = ('script.lua:2: factory:%s(): write factory:for_resource("%s")'):format(group, resource)
+      expect(1, message:gsub("%p", "%%%0"),
+        ('local kube = require "kube"\nkube.shared_informer_factory{}:%s()'):format(group))
+    end
   end)
 
   it("a resource that is not group/version/plural shows the form", function()
@@ -127,5 +182,14 @@ describe("bad input", function()
     result = run.run_command({ "run", "--kubeconfg", "x", "x.lua" }, { timeout = 10 })
     assert.are.equal(2, result.code)
     assert.is_truthy(result.stderr:find("--kubeconfig", 1, true), result.stderr)
+  end)
+
+  it("a namespace that cannot be one is no place to look for objects", function()
+    for _, command in ipairs { "run", "check", "rbac" } do
+      local result = run.run_command({ command, "-n", "A/B", "x.lua" }, { timeout = 10 })
+      assert.are.equal(2, result.code)
+      assert.is_truthy(result.stderr:find("^moonwatch: %-%-namespace: 'A/B' cannot be a namespace: write "),
+        result.stderr)
+    end
   end)
 end)

@@ -312,8 +312,8 @@ describe("the arguments of moonwatch check and rbac", function()
       { "moonwatch: which scripts? See moonwatch help check", "check" },
       { "moonwatch: which scripts? See moonwatch help rbac", "rbac", "--name", "x" },
       { "moonwatch: unknown option '--nam'; did you mean '--name'?", "rbac", "--nam", "x", "a.lua" },
-      { "moonwatch: unknown output format 'yml'; did you mean 'yaml'?", "rbac", "-o", "yml", "a.lua" },
-      { "moonwatch: unknown output format 'yaml'; see moonwatch help check", "check", "-o", "yaml", "a.lua" },
+      { "moonwatch: unknown output format 'yml': use yaml or json", "rbac", "-o", "yml", "a.lua" },
+      { "moonwatch: unknown output format 'yaml': use text or json", "check", "-o", "yaml", "a.lua" },
       { "moonwatch: a role cannot have the name A b; see moonwatch help rbac", "rbac", "--name", "A b", "a.lua" },
       { "moonwatch: unknown command 'chek'; did you mean 'check'?", "chek" },
     }

@@ -9,7 +9,7 @@ local names_of_api = [[
   local groups = require("kube._groups")
   local function public(name)
     return type(name) == "string" and not name:find("^_") and not groups.groups[name]
-      and not groups.removed[name]
+      and not groups.refused[name]
   end
   local function fields(prefix, t)
     for name, value in pairs(t) do
@@ -33,7 +33,7 @@ local names_of_api = [[
   methods("pair", getmetatable(pair))
   methods("informer", getmetatable(informer))
   methods("registration", getmetatable(informer:add_event_handler {}))
-  methods("controller", informer:get_controller())
+  methods("controller", getmetatable(informer:get_controller()))
   methods("reader", require "kube._indexer")
 ]]
 

@@ -34,7 +34,7 @@ local compare = [[
 
   local function methods(prefix, class)
     for name, value in pairs(class) do
-      local group = prefix == "factory:" and (groups.groups[name] or groups.removed[name])
+      local group = prefix == "factory:" and (groups.groups[name] or groups.refused[name])
       if public(name) and type(value) == "function" and not group then note(prefix .. name) end
     end
   end
@@ -116,6 +116,17 @@ describe("the reference", function()
     assert.equal(("names %d\n"):format(count), proc.stdout)
     assert.equal(#set, count)
     assert.is_true(count > 250)
+  end)
+
+  it("has every option of an informer", function()
+    local result = run.run_script([[
+      for name in pairs(require("kube._informer_options").known) do print(name) end
+    ]])
+    assert.equal(0, result.code, result.stderr)
+    local fields = read("lua/README.md"):match("\n#### kube%.FactoryOptions\n(.-)\n#")
+    for name in result.stdout:gmatch("[^\n]+") do
+      assert.is_truthy(fields:find(("| `%s?` |"):format(name), 1, true), name)
+    end
   end)
 
   it("is what scripts/docs writes now", function()

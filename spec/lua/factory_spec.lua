@@ -165,6 +165,19 @@ describe("a factory", function()
       "/apis/storage.k8s.io/v1/storageclasses" }, paths(server))
   end)
 
+  it("has the group of the API server itself, as client-go's has", function()
+    local server = rig.pods {}
+    rig.run(server, [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {}
+      factory:internal():v1alpha1():storage_versions():informer()
+      factory:start(stop)
+      assert(factory:wait_for_cache_sync())
+      stop:close()
+    ]], { args = { "-n", "given" } })
+    assert.are.same({ "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions" }, paths(server))
+  end)
+
   it("sends field selectors and what a tweak leaves with every request", function() -- row 82
     local server = rig.pods { a = {} }
     rig.run(server, [[

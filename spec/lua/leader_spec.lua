@@ -338,6 +338,7 @@ describe("a script with a leader election", function()
       { [[kube.leader_election { name = "Web" }]], "'Web' cannot be the name of a Lease" },
       { [[kube.leader_election { name = "a..b" }]], "'a..b' cannot be the name of a Lease" },
       { [[election { namespace = "a/b" }]], "'a/b' cannot be a namespace" },
+      { [[election { namespace = "" }]], "a Lease is in one namespace" },
       { [[election { identity = "" }]], "identity is empty" },
       { [[election { lease_duration = 1.5 }]], "lease_duration must be whole seconds" },
       { [[election { renew_deadline = 2 }]], "lease_duration %(2%) must be greater than renew_deadline %(2%)" },

@@ -298,6 +298,8 @@ describe("an index", function()
       same({}, store:list_index_func_values("by_node"))
       refused("must be a function or one of", informer.add_indexers, informer, { x = { pth = "a" } })
       refused("given by name", informer.add_indexers, informer, { function() end })
+      refused("an owner is \"controller\" or \"any\", not \"x\"", informer.add_indexers, informer,
+        { by_owner = { owner = "x" } })
       refused("takes a table", informer.add_indexers, informer, "by_app")
       informer:remove_indexer("by_app")
       refused("by_app", store.index_keys, store, "by_app", "web")
@@ -307,6 +309,34 @@ describe("an index", function()
       same({ "default/b" }, store:index_keys("by_app", "db"))
       stop:close()
     ]])
+  end)
+
+  it("whose function fails is told of, whatever other indexes do", function()
+    local _, log = rig.run(rig.pods { a = {}, b = {}, c = {}, d = {} }, [[
+      local factory, stop = kube.shared_informer_factory {}, kube.stop_channel()
+      local informer = factory:core():v1():pods():informer()
+      informer:add_indexers {
+        breaks = function() error("boom") end,
+        counts = function() return 5 end,
+        mixes = function() return { "x", {} } end,
+      }
+      factory:start(stop)
+      assert(factory:wait_for_cache_sync())
+      same(12, informer:stats().index_failures)
+      stop:close()
+    ]])
+    local told = {
+      breaks = "script%.lua:%d+: boom",
+      counts = "script%.lua:%d+: an index function returns a list of strings, not a number",
+      mixes = "script%.lua:%d+: value 2 of an index function is a table, not a string",
+    }
+    for index, message in pairs(told) do
+      local counts = {}
+      for line in log:gmatch('[^\n]*"index":"' .. index .. '"[^\n]*') do
+        counts[#counts + 1] = line:match(message .. '.*"failures":(%d+)')
+      end
+      assert.are.same({ "1", "2", "4" }, counts, log)
+    end
   end)
 
   it("whose function fails is refused with data present, and else leaves the object out", function() -- row 61

@@ -52,6 +52,8 @@ describe("a method", function()
       refused("write :informer():add_event_handler(...)", function() pair:add_event_handler {} end)
       refused("write :lister():list(...)", function() pair:list() end)
       refused("lister has no 'lst'", function() pair:lister():lst() end)
+      refused("controller has no 'has_sync' (did you mean 'has_synced'?)",
+        function() informer:get_controller():has_sync() end)
       refused("registration has no 'removed'",
         function() informer:add_event_handler {}:removed() end)
     ]]
@@ -89,32 +91,60 @@ end)
 describe("an option", function()
   cleanup.install()
 
-  it("that is a number has its range", function()
+  it("that is a number has its range, which is checked where it is written", function()
     run [[
-      local function informer(options)
-        return kube.shared_informer_factory(options):core():v1():pods():informer()
-      end
+      local factory = kube.shared_informer_factory
       for _, name in ipairs { "resync", "min_resync", "min_watch_timeout", "internal_error_budget",
         "short_watch" } do
         for _, bad in ipairs { -1, 2e9, 1 / 0, 0 / 0 } do
           refused(("option '%s' must be a number between 0 and 1000000000"):format(name),
-            informer, { [name] = bad })
+            factory, { [name] = bad })
         end
       end
       for _, bad in ipairs { 0, -1, 1.5, 1e30, 0 / 0 } do
-        refused("option 'queue_bound' must be a whole number between 1 and ", informer,
+        refused("option 'queue_bound' must be a whole number between 1 and ", factory,
           { queue_bound = bad })
       end
-      refused("option 'page_size' must be a whole number", informer, { page_size = 0.5 })
-      refused("option 'page_size' must be a whole number", informer, { page_size = -1 })
-      refused("option 'steps' must be a whole number", informer, { backoff = { steps = 1e12 } })
-      refused("option 'duration' must be a number between", informer, { backoff = { duration = 0 } })
+      refused("option 'page_size' must be a whole number", factory, { page_size = 0.5 })
+      refused("option 'page_size' must be a whole number", factory, { page_size = -1 })
+      refused("option 'steps' must be a whole number", factory, { backoff = { steps = 1e12 } })
+      refused("option 'duration' must be a number between", factory, { backoff = { duration = 0 } })
       refused("backoff has no option 'durations' (did you mean 'duration'?)",
-        kube.shared_informer_factory, { backoff = { durations = 1 } })
-      local pods = informer {}
+        factory, { backoff = { durations = 1 } })
+      local pods = factory():core():v1():pods():informer()
       refused("option 'queue_bound'", pods.add_event_handler, pods, { queue_bound = -5 })
       refused("option 'resync'", pods.add_event_handler, pods, { resync = 0 / 0 })
       refused("option 'resync'", pods.add_event_handler_with_resync_period, pods, {}, -1)
+    ]]
+  end)
+
+  it("that is a namespace must be able to be one, wherever it is given", function()
+    run [[
+      local bad = { "a/b", "Default", "a.b", "-a", "a-", "a b", "a\0b", ("a"):rep(64) }
+      local factory = kube.shared_informer_factory {}
+      local informer = factory:core():v1():pods():informer()
+      for _, name in ipairs(bad) do
+        local opts = { namespace = name }
+        refused("shared_informer_factory: option 'namespace': '", kube.shared_informer_factory, opts)
+        refused("' cannot be a namespace: write at most 63 lower-case letters, digits and '-'",
+          kube.shared_informer_factory, opts)
+        refused("informer: option 'namespace': '", kube.informer, "v1/pods", opts)
+        refused("new_informer: option 'namespace': '", kube.new_informer,
+          { resource = "v1/pods", namespace = name })
+        refused("for_resource: option 'namespace': '", factory.for_resource, factory, "v1/secrets", opts)
+        refused("namespace(name): '", informer:lister().namespace, informer:lister(), name)
+        refused("list: option 'namespace': '", informer:lister().list, informer:lister(), opts)
+        refused("predicate: option 'namespace': '", informer.add_event_handler, informer, { predicate = opts })
+        refused("kube.controller: namespaces[1]: '", kube.controller,
+          { resource = "v1/pods", namespaces = { name }, reconcile = print })
+      end
+      for _, name in ipairs { "", "default", "1", "a--b", ("a"):rep(63) } do
+        kube.shared_informer_factory { namespace = name }
+        informer:lister():namespace(name):list { namespace = name }
+      end
+      kube.sleep(0)
+      refused("client:list: option 'namespace': 'A' cannot be", kube.client.list, kube.client, "v1/pods",
+        { namespace = "A" })
     ]]
   end)
 
@@ -161,12 +191,52 @@ describe("an option", function()
   it("of resyncs by resource goes by whole names", function()
     run [[
       local factory = kube.shared_informer_factory
-      refused('as in { ["v1/pods"] = 60 }, not \'pods\'', factory, { custom_resync = { pods = 5 } })
-      refused("custom_resync goes by resource", factory, { custom_resync = { 5 } })
-      refused("the period of 'v1/pods' must be a number", factory, { custom_resync = { ["v1/pods"] = "5m" } })
-      refused("option 'resync'", function()
-        factory { custom_resync = { ["v1/pods"] = -1 } }:core():v1():pods():informer()
-      end)
+      refused('as in { ["v1/pods"] = 60 }, not \'1\'', factory, { custom_resync = { 5 } })
+      for wrong, sentence in pairs {
+        pods = '"pods" is not a resource: it lacks a version; write "v1/pods"',
+        ["apps/deployments"] = 'write "apps/v1/deployments"',
+        ["v1/Pod"] = 'write "v1/pods"',
+        ["a/b/c/d"] = "it has too many slashes",
+        ["v1/pod"] = "there is no 'v1/pod' (did you mean 'v1/pods'?)",
+        ["apps/v1/deployment"] = "there is no 'apps/v1/deployment' (did you mean 'apps/v1/deployments'?)",
+        ["v1/deployments"] = "there is no 'v1/deployments' (did you mean 'apps/v1/deployments'?)",
+      } do
+        refused("custom_resync: ", factory, { custom_resync = { [wrong] = 5 } })
+        refused(sentence, factory, { custom_resync = { [wrong] = 5 } })
+      end
+      factory { custom_resync = { ["v1/pods"] = 5, ["example.com/v1/webs"] = 5, ["apps/v1/novelties"] = 5 } }
+      for _, bad in ipairs { "5m", -1, 0 / 0 } do
+        refused("custom_resync: the period of 'v1/pods' must be a number of seconds, not " .. tostring(bad), factory,
+          { custom_resync = { ["v1/pods"] = bad } })
+      end
+    ]]
+  end)
+
+  it("that is a resource is checked where it is written", function()
+    run [[
+      local factory = kube.shared_informer_factory {}
+      refused('for_resource: "Deployment" is not a resource: it lacks a version; write "apps/v1/deployments"',
+        factory.for_resource, factory, "Deployment")
+      refused('write "apps/v1/deployments"', factory.for_resource, factory, "apps/Deployment")
+      refused('as in "v1/pods"', factory.for_resource, factory, "v1/")
+      factory:for_resource("example.com/v1/webs")
+    ]]
+  end)
+
+  it("that is a list of paths is checked where it is written, with the column", function()
+    run [[
+      local factory, expected = kube.shared_informer_factory, "column 6: expected a field name"
+      refused(expected, factory, { transform = { keep = { "spec..a" } } })
+      refused(expected, factory, { transform = { drop = { "spec..a" } }, keep_managed_fields = true })
+      local pods = factory {}
+      refused(expected, pods.for_resource, pods, "v1/pods", { transform = { drop = { "status", "spec..a" } } })
+      refused(expected, kube.informer, "v1/pods", { transform = { keep = { "spec..a" } } })
+      refused("option 'keep' must hold strings", factory, { transform = { keep = { 5 } } })
+      local many = {}
+      for i = 1, 256 do many[i] = "spec.a" .. i end
+      factory { transform = { keep = many } }
+      many[257] = "spec.a"
+      refused("option 'drop' has more than 256 paths", factory, { transform = { drop = many } })
     ]]
   end)
 

@@ -489,6 +489,7 @@ describe("the environment", function()
   it("refuses undeclared and undefined variables with file and line", function()
     fails("script%.lua:2: variable 'count' is not declared; write local count", "count = 1")
     fails("script%.lua:2: undefined variable 'pirnt'; did you mean 'print'%?", "pirnt(1)")
+    fails("script%.lua:2: undefined variable 'qz'\n", "qz(1)")
     fails("script%.lua:2: 'log' is read%-only", "log = nil")
   end)
 
@@ -507,7 +508,7 @@ describe("the environment", function()
         assert(not pcall(require, name), name)
       end
       for _, name in ipairs { "execute", "remove", "rename", "tmpname" } do
-        assert(os[name] == nil, name)
+        assert(rawget(os, name) == nil, name)
       end
       assert(not pcall(os.exit, 1))
       assert(debug.sethook == nil and debug.getregistry == nil and string.dump == nil)
@@ -517,6 +518,16 @@ describe("the environment", function()
       assert(load("return 1 + ...")(2) == 3)
       print("ok")
     ]])
+  end)
+
+  it("says what to use instead of what it lacks", function()
+    fails("script%.lua:2: scripts have no 'io': print%(%) writes a line, log%.info%(%) logs one, and kube%.store keeps",
+      "io.write('x')")
+    fails("script%.lua:2: scripts have no 'dofile': require \"name\" loads the file name%.lua beside the script",
+      "dofile('x.lua')")
+    fails("script%.lua:2: scripts have no 'jit': kube%.jit \"on\" has the script compiled", "jit.on()")
+    fails("script%.lua:2: the os of scripts has no 'execute'; it has: clock, date, difftime, exit, getenv, time",
+      "os.execute('ls')")
   end)
 
   it("requires files beside the script, as text, and cjson", function()
@@ -550,10 +561,12 @@ end)
 describe("the command line", function()
   local function command(...) return run.run_command({ ... }) end
 
-  it("starts without setting up GnuTLS, which libcurl brings along", function()
-    local result = run.run_command({ "--version" }, { env = { LD_DEBUG = "bindings" } })
-    if not result.stderr:find("libgnutls", 1, true) then return end
-    assert.matches("libgnutls[^\n]* to [^\n]*moonwatch [^\n]*_gnutls_global_init_skip", result.stderr)
+  it("loads no library for protocols that it never speaks, unless sanitizers need libcurl as one", function()
+    local loaded = run.run_command({ "--version" }, { env = { LD_DEBUG = "files" } }).stderr
+    local is_sanitized = loaded:find("lib[at]san%.so") ~= nil
+    for _, library in ipairs { "libcurl", "libldap", "libgnutls" } do
+      assert.equal(is_sanitized, loaded:find(library, 1, true) ~= nil)
+    end
   end)
 
   it("answers a typo with what was perhaps meant", function()
@@ -563,9 +576,22 @@ describe("the command line", function()
     result = command("run", "--log-levle", "info", "x.lua")
     assert.are.same({ 2, "moonwatch: unknown option '--log-levle'; did you mean '--log-level'?\n" },
       { result.code, result.stderr })
-    result = command("run", "--log-level=infos", "x.lua")
-    assert.are.same({ 2, "moonwatch: unknown log level 'infos'; did you mean 'info'?\n" },
+  end)
+
+  it("answers a value that is none of a few with all of them", function()
+    for option, message in pairs {
+      ["--log-level=verbose"] = "unknown log level 'verbose': use error, warn, info or debug",
+      ["--log-format=xml"] = "unknown log format 'xml': use auto, text or json",
+    } do
+      for _, name in ipairs { "run", "sandbox", "test" } do
+        local result = command(name, option, name == "run" and "x.lua" or nil)
+        assert.are.same({ 2, "moonwatch: " .. message .. "\n" }, { result.code, result.stderr })
+      end
+    end
+    local result = command("status", "-o", "yaml")
+    assert.are.same({ 2, "moonwatch: unknown output format 'yaml': use text or json\n" },
       { result.code, result.stderr })
+    assert.is_truthy(command("hold", "maybe").stderr:find("hold takes on or off, not maybe", 1, true))
   end)
 
   it("says what is missing", function()

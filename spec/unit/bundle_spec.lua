@@ -476,8 +476,11 @@ DIR/z.lua:1: 'then' expected near 'the'
     end)
 
     it("with words for compiled Lua", function()
-      local _, report = check(assert(of("memory", { { name = "init", text = string.dump(function() end) } })))
-      assert.are.equal("init: is compiled Lua; give the source\n", report)
+      local code = string.dump(function() end)
+      for _, text in ipairs { code, "\239\187\191" .. code, "#!/bin/lua\n" .. code, "\239\187\191#\r\n" .. code } do
+        local _, report = check(assert(of("memory", { { name = "init", text = text } })))
+        assert.are.equal("init: is compiled Lua; give the source\n", report)
+      end
     end)
 
     it("with no control characters from the source", function()

@@ -34,6 +34,17 @@ describe("resource", function()
     assert.equal("", ffi.string(parse("v1/pods").group))
   end)
 
+  it("is in a namespace that can be one, or in all", function()
+    local function refusal(ns)
+      local err = unit.err()
+      return C.mw_namespace_check(slice(ns), err) < 0 and ffi.string(err.message) or nil
+    end
+    for _, ns in ipairs { "", "a", "1", "kube-system", "a--b", ("a"):rep(63) } do assert.is_nil(refusal(ns)) end
+    for _, ns in ipairs { "A", "a/b", "a.b", "-a", "a-", "-", "a b", "ä", "a\0", ("a"):rep(64) } do
+      assert.is_truthy(refusal(ns):find("cannot be a namespace: write at most 63 lower-case letters", 1, true))
+    end
+  end)
+
   it("has a path under /api for the core group and under /apis for the others", function()
     assert.equal("/api/v1/pods", path("v1/pods", ""))
     assert.equal("/api/v1/namespaces/prod/pods", path("v1/pods", "prod"))

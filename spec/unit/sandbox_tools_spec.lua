@@ -1,8 +1,11 @@
 -- The tools of kube._server that need no server.
 local host = require "spec.support.sandbox_env"
 local uv = require "luv"
+local unit = require "spec.support.unit"
 
 describe("the sandbox's tools", function()
+  unit.no_leaks()
+
   it("make random bytes", function()
     assert.equal(16, #host.random(16))
     assert.equal("", host.random(0))

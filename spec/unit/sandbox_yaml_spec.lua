@@ -1,5 +1,7 @@
 -- Manifests: YAML as kubectl and the API server read it.
 local host = require "spec.support.sandbox_env"
+local support = require "spec.support.codec"
+local unit = require "spec.support.unit"
 local codec = host.codec
 
 local function read(text)
@@ -15,6 +17,8 @@ local function problem(text)
 end
 
 describe("yaml_decode", function()
+  unit.no_leaks()
+
   it("reads every document and leaves out the empty ones", function()
     assert.equal('[{"a":1},{"b":2}]', read "---\n# nothing\n---\na: 1\n---\n---\nb: 2\n")
     assert.equal("[]", read "")
@@ -89,6 +93,8 @@ describe("yaml_decode", function()
 end)
 
 describe("yaml_encode", function()
+  unit.no_leaks()
+
   it("writes block style with lists at the level of their key", function()
     assert.equal("a:\n- b: 1\n  c:\n  - x\n  - \"y\"\nd: {}\ne: []\nf: null\n",
       host.yaml_encode(codec.decode '{"f":null,"a":[{"c":["x","y"],"b":1}],"e":[],"d":{}}'))
@@ -107,7 +113,6 @@ describe("yaml_encode", function()
   end)
 
   it("writes what yaml_decode reads back", function()
-    local support = require "spec.support.codec"
     local random = support.random(11)
     for _ = 1, 200 do
       local value = codec.decode(("[%s]"):format(support.document(random, { plain = true })))

@@ -13,8 +13,9 @@ kube.client = nil
 kube.events = nil
 
 --- Reads a place in an object, and is nil where anything on the way is missing or null: get(pod, "spec.nodeName"),
---- get(pod, "spec.containers[0].image"), or one key each, as one would index tables: get(pod, "metadata", "labels",
---- "app"). A path with `[*]` gives an array of all it finds.
+--- get(pod, "spec.containers[0].image"), get(pod, 'metadata.labels["app.kubernetes.io/name"]') with double quotes
+--- around the key, or one key each, as one would index tables: get(pod, "metadata", "labels", "app"). A path with
+--- `[*]` gives an array of all it finds.
 ---@param object? table
 ---@param path string|integer
 ---@param ... string|integer further keys
