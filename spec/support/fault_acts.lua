@@ -455,6 +455,80 @@ function acts.page.empty(world, conn, page)
   world:reply_page(conn, page.snapshot, page.from, 0)
 end
 
+-- Bodies of lists and pages that do not come at once. What is right in them is told when all has left.
+
+-- Begins a response; returns what sends a part of its body, and what ends it.
+local function begin_body(world, conn, body)
+  if world.faults_rand:chance(0.5) then
+    conn:start()
+    return function(part) conn:chunk(part) end, function() conn:finish() end
+  end
+  conn:raw(("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"):format(#body))
+  return function(part) conn:raw(part) end, function() end
+end
+
+-- Sends some of a body, and after a while calls fn(send, finish, rest) if the connection is still there.
+local function halfway(world, conn, body, fn)
+  local send, finish = begin_body(world, conn, body)
+  local half = world.faults_rand:int(1, #body - 1)
+  send(body:sub(1, half))
+  later(world.faults_rand:int(5, 80), function()
+    if not conn.gone then fn(send, finish, body:sub(half + 1)) end
+  end)
+end
+
+local bodies = {}
+
+--- Each byte is a chunk.
+function bodies.bytes(_, conn, body, done)
+  conn:start()
+  conn:chunk(body, 1)
+  conn:finish()
+  done()
+end
+
+--- A few bytes now and then.
+function bodies.dribble(world, conn, body, done)
+  local send, finish = begin_body(world, conn, body)
+  local at, step = 1, math.ceil(#body / world.faults_rand:int(5, 25))
+  local timer = uv.new_timer()
+  timer:start(0, 1, function()
+    send(body:sub(at, at + step - 1))
+    at = at + step
+    if at <= #body and not conn.gone then return end
+    timer:close()
+    if conn.gone then return end
+    finish()
+    done()
+  end)
+end
+
+--- Half of it comes later.
+function bodies.stall(world, conn, body, done)
+  halfway(world, conn, body, function(send, finish, rest)
+    send(rest)
+    finish()
+    done()
+  end)
+end
+
+--- Half of it never comes.
+function bodies.stall_cut(world, conn, body)
+  local ending = how(world.faults_rand)
+  halfway(world, conn, body, function()
+    world:expect(ending == "fin" and "snapshot" or nil)  -- a reset may overtake the head
+    conn[ending](conn)
+  end)
+end
+
+for name, send in pairs(bodies) do
+  acts.list[name] = function(world, conn, q) world:reply_list(conn, q, send) end
+  acts.page[name] = function(world, conn, page, q)
+    world:reply_page(conn, page.snapshot, page.from, tonumber(q.limit), send)
+  end
+end
+
+acts.bodies = bodies
 acts.throttled, acts.pick_expired, acts.pick_other = throttled, pick_expired, pick_other
 
 return acts

@@ -36,7 +36,8 @@ local names_of = {}
 for hook in pairs(weights) do
   names_of[hook] = {}
   for _, name in ipairs(sorted_names(acts[hook])) do
-    if not is_slow[hook .. "." .. name] then table.insert(names_of[hook], name) end
+    local body = (hook == "list" or hook == "page") and acts.bodies[name]
+    if not body and not is_slow[hook .. "." .. name] then table.insert(names_of[hook], name) end
   end
 end
 
@@ -68,6 +69,17 @@ local function pick_acts(r, o)
   return list
 end
 
+-- Bodies that do not come at once have random numbers of their own: the other faults of a seed are
+-- the same with and without them.
+local function add_bodies(list, o)
+  local r, names = fault_rand.new(o.seed, 8), sorted_names(acts.bodies)
+  for _, hook in ipairs { "list", "page" } do
+    if r:chance(0.5) and (hook == "list" or o.page_size) then
+      table.insert(list, r:int(1, #list), { hook = hook, name = r:pick(names) })
+    end
+  end
+end
+
 --- The options of the world of a seed. Some concern the client: client_streams, page_size, budget,
 --- fifo_bound, late (seconds after which a handler is added), resync.
 function fault_plan.options(seed)
@@ -86,6 +98,7 @@ function fault_plan.options(seed)
   o.bare_items = r:chance(0.5)
   o.late = r:int(0, 80) / 100
   o.faults = pick_acts(r, o)
+  add_bodies(o.faults, o)
   o.resync = fault_rand.new(seed, 7):chance(0.2) and 0.2 or nil
   return o
 end

@@ -14,6 +14,11 @@ local fault_server = {}
 local Server, Conn = {}, {}
 Server.__index, Conn.__index = Server, Conn
 
+-- A client may give up in the middle of what it is sent: that is an error of the write, not our end.
+local broken_pipe = uv.new_signal()
+broken_pipe:start("sigpipe", function() end)
+broken_pipe:unref()
+
 -- Below the range that outgoing connections take their ports from: a port that was closed for a
 -- moment must still be free afterwards, and a refused connection must not meet itself.
 local FIRST_PORT, LAST_PORT = 20000, 32000

@@ -397,11 +397,21 @@ function World:page(snapshot, from, size)
   return self:render_list(items, rv, ("page-%d="):format(#self.snapshots)), false
 end
 
---- Answers with a page, and notes the snapshot when it was the last.
-function World:reply_page(conn, snapshot, from, size)
-  local body, whole = self:page(snapshot, from, size)
+local function send_whole(_, conn, body, done)
   conn:reply(200, nil, body)
-  if whole then self.model:sent(snapshot.rv, nil, true) end
+  done()
+end
+
+--- Answers with a page, and notes the snapshot when all of the last was sent. send(world, conn, body, done)
+--- is how; it calls done when all has left, or never.
+function World:reply_page(conn, snapshot, from, size, send)
+  local body, whole = self:page(snapshot, from, size)
+  local function done()
+    if whole then self.model:sent(snapshot.rv, nil, true) end
+    self:expect(whole and "watch" or "list")
+  end
+  send = send or send_whole
+  send(self, conn, body, done)
 end
 
 local function later_page(self, conn, q)
@@ -425,16 +435,9 @@ local function check_full(self, q)
   end
 end
 
-function World:list(conn, q)
-  check_full(self, q)
-  if q.resourceVersionMatch or q.sendInitialEvents then
-    self:violation("list with resourceVersionMatch or sendInitialEvents")
-  end
-  if q.continue then return later_page(self, conn, q) end
-  local rv = q.resourceVersion or ""
-  check_snapshot(self, "list", rv, "0")
-  if self:play("list", conn, q) then return end
-  local place = #self.log
+--- Answers with a snapshot, or the first page of one.
+function World:reply_list(conn, q, send)
+  local rv, place = q.resourceVersion or "", #self.log
   -- Version 0 may be answered from any cache, however old.
   if rv == "0" and self.rand:chance(0.5) then place = self.rand:int(self.seeded, place) end
   local snapshot = { items = sorted(self:state_at(place)),
@@ -444,7 +447,17 @@ function World:list(conn, q)
   if size and self.armed[1] and self.armed[1].hook == "page" then
     size = math.min(size, math.max(0, #snapshot.items - 1))
   end
-  self:reply_page(conn, snapshot, 1, size)
+  self:reply_page(conn, snapshot, 1, size, send)
+end
+
+function World:list(conn, q)
+  check_full(self, q)
+  if q.resourceVersionMatch or q.sendInitialEvents then
+    self:violation("list with resourceVersionMatch or sendInitialEvents")
+  end
+  if q.continue then return later_page(self, conn, q) end
+  check_snapshot(self, "list", q.resourceVersion or "", "0")
+  if not self:play("list", conn, q) then self:reply_list(conn, q) end
 end
 
 --- What the client must ask for next: "watch", "stream_list", "list", or "snapshot" for what its

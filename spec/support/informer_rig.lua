@@ -83,6 +83,28 @@ function Rig:pump(condition)
   end)
 end
 
+--- Waits until the listener was told so many things and returns them.
+function Rig:heard(l, count)
+  self:pump(function() return #l.log >= count end)
+  return l.log
+end
+
+--- Runs only the ingest side, so that deltas pile up before the script loop.
+function Rig:ingest_until(condition)
+  kit.pump(function()
+    self.server:turn()
+    C.mw_loop_turn(self.ingest, 1)
+  end, condition)
+end
+
+--- A started informer with what the server holds in its store.
+function Rig:running(options)
+  local inf = self:informer(options)
+  inf:start()
+  self:pump(function() return inf:synced() and self.server:open_watches() > 0 end)
+  return inf
+end
+
 --- Turns the loops so often that nothing that is under way can still be on its way.
 function Rig:settle()
   for _ = 1, 20 do self:turn() end
