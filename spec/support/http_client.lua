@@ -15,22 +15,9 @@ local uv = require "luv"
 ffi.cdef "void (*signal(int, void (*)(int)))(int);"
 ffi.C.signal(13, ffi.cast("void (*)(int)", 1))
 
-local http_client = {}
+local http_client = { wait = require "spec.support.wait" }
 local Client, Connection, Exchange = {}, {}, {}
 Client.__index, Connection.__index, Exchange.__index = Client, Connection, Exchange
-
---- Turns the loop until condition() holds; false when the time was over first.
-function http_client.wait(condition, seconds)
-  if condition() then return true end
-  local over = false
-  uv.update_time() -- the loop may not have turned for long
-  local timer = uv.new_timer()
-  timer:start(math.ceil(seconds * 1000), 0, function() over = true end)
-  while not over and not condition() do uv.run("once") end
-  timer:close()
-  uv.run("nowait")
-  return condition() and true or false
-end
 
 -- ---- responses ----
 

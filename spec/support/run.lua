@@ -10,6 +10,7 @@
 -- is written to script.lua in a directory of its own, beside options.files ({ name = text }).
 -- MOONWATCH_LEAK_CHECK is on unless env says otherwise.
 local uv = require "luv"
+local wait = require "spec.support.wait"
 
 local run = {}
 
@@ -49,20 +50,6 @@ local function environment(extra)
   local list = {}
   for name, value in pairs(all) do list[#list + 1] = name .. "=" .. value end
   return list
-end
-
--- Turns the loop until condition() holds; false when the time was over first.
-local function pump(condition, timeout)
-  if condition() then return true end
-  local over = false
-  uv.update_time() -- the loop may not have turned for long
-  local timer = uv.new_timer()
-  timer:start(math.ceil(timeout * 1000), 0, function() over = true end)
-  while not over and not condition() do uv.run("once") end
-  timer:stop()
-  timer:close()
-  uv.run("nowait")  -- luv crashes at exit when a close is still under way
-  return condition()
 end
 
 local Process = {}
@@ -132,16 +119,16 @@ end
 
 --- Whether the process ends within so many seconds.
 function Process:ends_within(seconds)
-  return pump(function() return self.code ~= nil end, seconds)
+  return wait(function() return self.code ~= nil end, seconds)
 end
 
 --- The exit code once the process has ended and all its output was read; raises after timeout.
 --- A process that was ended by a signal has 128 + its number.
 function Process:wait_exit(timeout)
-  local ended = pump(function() return self.code and self._open == 0 end, timeout or 10)
+  local ended = wait(function() return self.code and self._open == 0 end, timeout or 10)
   if not ended then
     if not self.code then self._handle:kill("sigkill") end
-    pump(function() return self.code and self._open == 0 end, 5)
+    wait(function() return self.code and self._open == 0 end, 5)
   end
   if self._remove then self._remove() end
   self._remove = nil
@@ -165,7 +152,7 @@ end
 --- The first line of stdout that matches and was not returned before; raises after timeout.
 function Process:wait_line(pattern, timeout)
   local line
-  pump(function()
+  wait(function()
     line = line or self:_take_line(pattern)
     return line ~= nil or (self.code ~= nil and self._open == 0)
   end, timeout or 10)
@@ -175,7 +162,7 @@ end
 
 --- Waits until stderr matches; raises after timeout.
 function Process:wait_stderr(pattern, timeout)
-  local found = pump(function()
+  local found = wait(function()
     return self.stderr:find(pattern) ~= nil or (self.code ~= nil and self._open == 0)
   end, timeout or 10) and self.stderr:find(pattern)
   if not found then
@@ -185,7 +172,7 @@ end
 
 local function finish(proc, options)
   if options.sigterm_after then
-    pump(function() return proc.code end, options.sigterm_after)
+    wait(function() return proc.code end, options.sigterm_after)
     proc:kill("sigterm")
   end
   local code = proc:wait_exit(options.timeout or 10)
