@@ -37,6 +37,19 @@ local function some_keys(most)
   return keys
 end
 
+-- What a get of a warm object stands beside: the same key in a plain table of as many, which is gone afterwards.
+local function table_floor(keys, value, rounds)
+  local plain, seen = {}, 0
+  for i = 1, #keys do plain[keys[i]] = value end
+  kube.sleep(0)
+  local start = cpu()
+  for _ = 1, rounds do
+    if plain[keys[1]] == value then seen = seen + 1 end
+  end
+  result("get_table_us", (cpu() - start) / rounds * 1e6)
+  if seen ~= rounds then error("a table gave another object") end
+end
+
 local function reads()
   local keys = some_keys(20000)
   if #keys == 0 then return end
@@ -51,6 +64,7 @@ local function reads()
   result("get_warm_us", (cpu() - start) / rounds * 1e6)
   if seen ~= rounds then error("a get of a warm object gave another object") end
 
+  table_floor(keys, warm, rounds)
   kube.sleep(0)
   collectgarbage()
   start = cpu()
