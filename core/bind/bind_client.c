@@ -97,10 +97,21 @@ static int client_identity(lua_State *L) {
   return 1;
 }
 
+// unknown(client or nil, message): what to say of an answer of 401 that said `message`.
+static int client_unknown(lua_State *L) {
+  lua_settop(L, 2);
+  struct mw_err err;
+  mw_err_set(&err, MW_EHTTP, "%s", luaL_checkstring(L, 2));
+  mw_endpoint_unknown(mw_bind_endpoint(L, 1), &err);
+  lua_pushstring(L, err.message);
+  return 1;
+}
+
 void mw_bind_client(lua_State *L) {
   static const luaL_Reg functions[] = {{"new", client_new},
                                        {"anonymous", client_anonymous},
                                        {"identity", client_identity},
+                                       {"unknown", client_unknown},
                                        {NULL, NULL}};
   mw_bind_new_type(L, TYPE, methods, client_gc);
   lua_newtable(L);

@@ -176,6 +176,7 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
 
 void mw_endpoint_unknown(const struct mw_endpoint *e, struct mw_err *err) {
   struct mw_err said = *err;
+  if (mw_endpoint_config(e)->foreign) return;
   mw_err_set(err, said.code, "%s: the server does not know who asks (%s): check the user of %s",
              mw_endpoint_host(e), said.message, mw_endpoint_config(e)->origin);
   err->http_status = said.http_status;

@@ -48,7 +48,8 @@ struct mw_endpoint *mw_endpoint_ref(struct mw_endpoint *e);
 void mw_endpoint_unref(struct mw_endpoint *e);
 const struct mw_kubeconfig *mw_endpoint_config(const struct mw_endpoint *e);
 const char *mw_endpoint_identity(const struct mw_endpoint *e);
-// Makes more of what a server said that answered 401, which names nobody.
+// Makes more of what an API server said that answered 401, which names nobody. What any other
+// server said stays as it is.
 void mw_endpoint_unknown(const struct mw_endpoint *e, struct mw_err *err);
 
 struct mw_response {

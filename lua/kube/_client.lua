@@ -173,7 +173,7 @@ local function shown(body)
   return line ~= "" and ": " .. line or ""
 end
 
-local function refusal(response)
+local function refusal(client, response)
   local given = response.object
   if not given or given.kind ~= "Status" then
     local message = ("the server answered %d%s"):format(response.status, shown(response.body))
@@ -182,6 +182,7 @@ local function refusal(response)
   local reason = text_of(given.reason)
   local message = text_of(given.message)
     or ("the server answered %d%s"):format(response.status, reason and " (" .. reason .. ")" or "")
+  if response.status == 401 then message = core.client.unknown(client, message) end
   local err = errors.refusal(response.status, reason, message, type(given.details) == "table" and given.details or nil)
   err.continue = type(given.metadata) == "table" and text_of(given.metadata.continue) or nil
   return err
@@ -220,7 +221,7 @@ function M.exchange(client, wire)
   end
   local response = { status = status, headers = headers, body = body, object = decoded(headers, body) }
   if status < 400 then return response end
-  local err = refusal(response)
+  local err = refusal(client, response)
   err.response = wire.keeps_response and response or nil
   return nil, err
 end

@@ -120,6 +120,23 @@ describe("a request", function()
     ]])
   end)
 
+  it("that a server refuses because it does not know who asks names the user's kubeconfig", function()
+    local server = serve(function(request)
+      if request.path == "/proxy" then return { status = 401, body = "log in first" } end
+      return status(401, "Unauthorized", "Unauthorized")
+    end)
+    run(server, [[
+      local _, err = kube.try_request { path = "/" }
+      same({ "unauthorized", "Unauthorized", 401 }, { err.code, err.reason, err.status })
+      assert(err.message:find("^127%.0%.0%.1:%d+: the server does not know who asks %(Unauthorized%): "
+        .. "check the user of kubeconfig .+"), err.message)
+      local _, proxied = kube.try_request { path = "/proxy" }
+      same("the server answered 401: log in first", proxied.message)
+      local _, other = kube.http.try_get(kube.new_client():server() .. "/")
+      same("Unauthorized", other.message)
+    ]])
+  end)
+
   it("that the transport fails raises a code and one sentence", function()
     local refusing = serve(function() return {} end)
     refusing:refuse()
