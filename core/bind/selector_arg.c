@@ -2,12 +2,16 @@
 // kube._core.selector, and selectors as arguments of other functions.
 #include "bind/selector_arg.h"
 
+#include <string.h>
+
 #include "bind/bind.h"
 #include "bind/objtable.h"
 #include "bind/util.h"
 #include "cache/selector.h"
 
 #define TYPE "kube.selector"
+
+#define EXPRESSIONS "matchExpressions is a list of { key =, operator =, values = }"
 
 enum { VALUES_MAX = 256 };
 
@@ -91,27 +95,58 @@ static enum mw_selector_op operator_of(lua_State *L, const char *name) {
   return MW_SEL_IN;
 }
 
+// Raises unless the table at idx has no other members than these. A mistyped one would select more
+// than was meant.
+static void check_members(lua_State *L, int idx, const char *what, const char *const *known,
+                          const char *list) {
+  mw_objtable_complete(L, idx);
+  for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {  // [key, value]
+    const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
+    const char *const *k = known;
+    while (*k != NULL && (name == NULL || strcmp(*k, name) != 0)) k++;
+    if (*k != NULL) continue;
+    if (name == NULL) mw_bind_misuse(L, "%s is no list: it has %s", what, list);
+    mw_bind_misuse(L, "%s has no '%s': it has %s", what, name, list);
+  }
+}
+
+// The length of the list at idx; raises when it is a map.
+static size_t list_length(lua_State *L, int idx, const char *problem) {
+  mw_objtable_complete(L, idx);
+  size_t n = lua_objlen(L, idx), count = 0;
+  for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) count++;
+  if (count != n) mw_bind_misuse(L, "%s", problem);
+  return n;
+}
+
+// Pushes the member of the table at idx; false when it has none, or null. Raises when it is no
+// table.
+static bool push_table(lua_State *L, int idx, const char *name, const char *problem) {
+  lua_getfield(L, idx, name);
+  if (lua_isnil(L, -1) || lua_islightuserdata(L, -1)) return false;
+  if (!lua_istable(L, -1)) mw_bind_misuse(L, "%s", problem);
+  return true;
+}
+
 // One entry of matchExpressions on top of the stack: {key=, operator=, values=}.
 static void add_expression(lua_State *L, struct mw_selector *s) {
+  static const char *const known[] = {"key", "operator", "values", NULL};
+  static const char problem[] = "the values of matchExpressions are a list of strings";
   int entry = lua_gettop(L);
-  if (!lua_istable(L, entry)) {
-    mw_bind_misuse(L, "matchExpressions is a list of { key =, operator =, values = }");
-  }
+  if (!lua_istable(L, entry)) mw_bind_misuse(L, EXPRESSIONS);
+  check_members(L, entry, "an entry of matchExpressions", known, "key, operator and values");
   const char *key = mw_bind_opt_string(L, entry, "key", "");
   enum mw_selector_op op = operator_of(L, mw_bind_opt_string(L, entry, "operator", ""));
   struct mw_slice values[VALUES_MAX];
   size_t count = 0;
   luaL_checkstack(L, VALUES_MAX + 2, "too many values in a selector");
-  lua_getfield(L, entry, "values");  // [entry, values]
-  if (lua_istable(L, -1)) {
+  if (push_table(L, entry, "values", problem)) {  // [entry, values]
     int list = lua_gettop(L);
-    size_t n = lua_objlen(L, list);
+    size_t n = list_length(L, list, problem);
     if (n > VALUES_MAX) mw_bind_misuse(L, "more than %d values in matchExpressions", VALUES_MAX);
     for (; count < n; count++) {
       lua_rawgeti(L, list, (int)count + 1);
-      if (lua_type(L, -1) != LUA_TSTRING) {
-        mw_bind_misuse(L, "the values of matchExpressions are strings");
-      }
+      if (lua_type(L, -1) != LUA_TSTRING) mw_bind_misuse(L, "%s", problem);
       values[count] = mw_bind_slice(L, -1);
     }
   }
@@ -120,13 +155,15 @@ static void add_expression(lua_State *L, struct mw_selector *s) {
 }
 
 static void add_structured(lua_State *L, int idx, struct mw_selector *s) {
-  lua_getfield(L, idx, "matchLabels");
-  if (lua_istable(L, -1)) add_map(L, lua_gettop(L), s);
+  static const char *const known[] = {"matchLabels", "matchExpressions", NULL};
+  check_members(L, idx, "a label selector", known, "matchLabels and matchExpressions");
+  if (push_table(L, idx, "matchLabels", "matchLabels maps label names to strings")) {
+    add_map(L, lua_gettop(L), s);
+  }
   lua_pop(L, 1);
-  lua_getfield(L, idx, "matchExpressions");  // [list]
-  if (lua_istable(L, -1)) {
+  if (push_table(L, idx, "matchExpressions", EXPRESSIONS)) {  // [list]
     int list = lua_gettop(L);
-    size_t n = lua_objlen(L, list);
+    size_t n = list_length(L, list, EXPRESSIONS);
     for (size_t i = 1; i <= n; i++) {
       lua_rawgeti(L, list, (int)i);
       add_expression(L, s);
@@ -136,12 +173,14 @@ static void add_structured(lua_State *L, int idx, struct mw_selector *s) {
   lua_pop(L, 1);
 }
 
+// Labels may have these names, but their values are strings.
 static bool is_structured(lua_State *L, int idx) {
   lua_getfield(L, idx, "matchLabels");
   lua_getfield(L, idx, "matchExpressions");
-  bool found = lua_istable(L, -1) || lua_istable(L, -2);
+  bool is_map = true;
+  for (int i = -2; i < 0; i++) is_map &= lua_isnil(L, i) || lua_type(L, i) == LUA_TSTRING;
   lua_pop(L, 2);
-  return found;
+  return !is_map;
 }
 
 struct mw_selector **mw_bind_push_selector(lua_State *L, int idx) {

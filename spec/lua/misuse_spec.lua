@@ -155,6 +155,24 @@ describe("an option", function()
       refused("maps label names to strings", factory, { label_selector = { app = 5 } })
       refused("operator 'Near'", factory, { label_selector = {
         matchExpressions = { { key = "a", operator = "Near" } } } })
+      -- None of these may select more than was meant.
+      local entry = { key = "a", operator = "In", values = { "x" } }
+      for problem, selector in pairs {
+        ["a label selector has no 'matchExpresions': it has matchLabels and matchExpressions"] =
+          { matchLabels = {}, matchExpresions = { entry } },
+        ["a label selector has no 'tier': it has matchLabels and matchExpressions"] =
+          { matchLabels = { app = "web" }, tier = "x" },
+        ["matchExpressions is a list of { key =, operator =, values = }"] = { matchExpressions = entry },
+        ["an entry of matchExpressions has no 'value': it has key, operator and values"] =
+          { matchExpressions = { { key = "a", operator = "Exists", value = { "x" } } } },
+        ["the values of matchExpressions are a list of strings"] =
+          { matchExpressions = { { key = "a", operator = "In", values = "x" } } },
+        ["matchLabels maps label names to strings"] = { matchLabels = 5 },
+      } do
+        refused(problem, factory, { label_selector = selector })
+      end
+      factory { label_selector = { matchLabels = kube.null, matchExpressions = { entry } } }
+      factory { label_selector = { matchLabels = "a-label-may-have-this-name" } }
       refused("field selector, column 1", factory, { field_selector = "spec.nodeName" })
       refused("maps fields to values", factory, { field_selector = { ["spec.nodeName"] = {} } })
       refused("label selector, column", kube.informer, "v1/pods", { label_selector = "a=b=c" })
