@@ -114,15 +114,21 @@ static int reader_get(lua_State *L) {
   char full[MW_OBJECT_KEY_MAX];
   size_t ns_len = strlen(r->ns);
   if (!is_ours(r, key)) {
-    if (ns_len + 1 + key.n > sizeof full) return 0;
+    if (ns_len + 1 + key.n > sizeof full) {
+      lua_pushnil(L);
+      return 1;
+    }
     memcpy(full, r->ns, ns_len);
     full[ns_len] = '/';
     memcpy(full + ns_len + 1, key.p, key.n);
     key = mw_slice(full, ns_len + 1 + key.n);
   }
   struct mw_object *o = mw_indexer_get(indexer_of(r), key);
-  if (o == NULL) return 0;
-  mw_objtable_push(L, o);
+  if (o != NULL) {
+    mw_objtable_push(L, o);
+  } else {
+    lua_pushnil(L);
+  }
   return 1;
 }
 
