@@ -574,6 +574,8 @@ void mw_objtable_open(lua_State *L) {
   add_table(L, state, MW_OBJTABLE_AGED, "k");
   add_table(L, state, MW_OBJTABLE_PARTIAL, "k");
   add_table(L, state, MW_OBJTABLE_SPOILT, "k");
+  lua_pushboolean(L, 0);
+  state->slot[MW_OBJTABLE_REPORT] = luaL_ref(L, LUA_REGISTRYINDEX);
   for (int part = 0; part <= SECTIONS; part++) add_lazy(L, state, part);
   lua_pushlightuserdata(L, (void *)&state_key);
   lua_insert(L, -2);

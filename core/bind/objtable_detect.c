@@ -213,40 +213,12 @@ static bool is_thorough(lua_State *L) {
   return thorough;
 }
 
-static bool is_full(lua_State *L, int record) {
+static bool is_full(lua_State *L, int record, const struct mw_task *t) {
   lua_getfield(L, record, "n");
   bool full = lua_tointeger(L, -1) >= SAMPLE_TABLES;
   lua_pop(L, 1);
-  return full && !is_thorough(L);
-}
-
-void mw_objtable_watch(lua_State *L) {
-  luaL_checkstack(L, 12, NULL);
-  struct mw_sched *sched = mw_sched_of(L);
-  struct mw_task *t = sched != NULL ? mw_task_current(sched) : NULL;
-  int table = lua_gettop(L);
-  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
-  lua_pushlightuserdata(L, t);
-  lua_rawget(L, -2);  // [watched, record or nil]
-  if (lua_isnil(L, -1)) {
-    lua_pop(L, 1);
-    new_record(L, t);
-    lua_pushlightuserdata(L, t);
-    lua_pushvalue(L, -2);
-    lua_rawset(L, -4);
-  }
-  int record = lua_gettop(L);
-  lua_pushvalue(L, table);
-  lua_rawget(L, record);
-  if (lua_isnil(L, -1) && !is_full(L, record)) {
-    lua_pushvalue(L, table);
-    lua_pushboolean(L, 1);
-    lua_rawset(L, record);
-    lua_getfield(L, record, "n");
-    lua_pushinteger(L, lua_tointeger(L, -1) + 1);
-    lua_setfield(L, record, "n");
-  }
-  lua_settop(L, table);
+  // What no task was given, but a filter or an index function, is looked at once a second only.
+  return full && (t == NULL || !is_thorough(L));
 }
 
 void mw_objtable_detect(lua_State *L, bool on) {
@@ -274,10 +246,78 @@ static int look_at_task(lua_State *L) {
   if (thorough) check_aged(&s, 5, 3);
   check_record(&s, 3, thorough ? 5 : 0);
   mw_objtable_slot(L, MW_OBJTABLE_REPORT);
-  if (s.count == 0 || lua_isnil(L, -1)) return 0;
+  if (s.count == 0 || !lua_isfunction(L, -1)) return 0;
   lua_pushvalue(L, s.findings);
   lua_call(L, 1, 0);
   return 0;
+}
+
+static void add_to_count(lua_State *L, int record, int n) {
+  lua_getfield(L, record, "n");
+  lua_pushinteger(L, lua_tointeger(L, -1) + n);
+  lua_setfield(L, record, "n");
+}
+
+// Notes the root table on top for the task, which may be NULL.
+static void note(lua_State *L, struct mw_task *t) {
+  luaL_checkstack(L, 12, NULL);
+  int table = lua_gettop(L);
+  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
+  lua_pushlightuserdata(L, t);
+  lua_rawget(L, -2);  // [watched, record or nil]
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    new_record(L, t);
+    lua_pushlightuserdata(L, t);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, -4);
+  }
+  int record = lua_gettop(L);
+  lua_pushvalue(L, table);
+  lua_rawget(L, record);
+  if (lua_isnil(L, -1) && !is_full(L, record, t)) {
+    lua_pushvalue(L, table);
+    lua_pushboolean(L, 1);
+    lua_rawset(L, record);
+    add_to_count(L, record, 1);
+  }
+  lua_settop(L, table);
+}
+
+// The root table on top is a task's, and no longer one that was given to none.
+static void unnote(lua_State *L) {
+  luaL_checkstack(L, 12, NULL);
+  int table = lua_gettop(L);
+  mw_objtable_slot(L, MW_OBJTABLE_WATCHED);
+  lua_pushlightuserdata(L, NULL);
+  lua_rawget(L, -2);  // [watched, record or nil]
+  int record = lua_gettop(L);
+  if (lua_istable(L, record)) {
+    lua_pushvalue(L, table);
+    lua_rawget(L, record);
+    if (!lua_isnil(L, -1)) add_to_count(L, record, -1);
+    lua_pushvalue(L, table);
+    lua_pushnil(L);
+    lua_rawset(L, record);
+  }
+  lua_settop(L, table);
+}
+
+void mw_objtable_watch(lua_State *L) {
+  struct mw_sched *sched = mw_sched_of(L);
+  note(L, sched != NULL ? mw_task_current(sched) : NULL);
+}
+
+// A handler's objects are read before its task is there.
+static void on_task_begins(struct mw_task *t, struct lua_State *L, int nargs) {
+  lua_checkstack(L, 1);
+  for (int top = lua_gettop(L), idx = top - nargs + 1; idx <= top; idx++) {
+    if (mw_objtable_object(L, idx) == NULL) continue;
+    lua_pushvalue(L, idx);
+    unnote(L);
+    note(L, t);
+    lua_pop(L, 1);
+  }
 }
 
 static void on_task_ended(struct mw_task *t, struct lua_State *L) {
@@ -298,6 +338,6 @@ void mw_objtable_sample(lua_State *L) {
   if (setting != NULL) mw_objtable_detect(L, true);
   mw_sched_sample(sched, &(struct mw_sampling){.every = setting != NULL ? 1 : SAMPLE_EVERY,
                                                .gate = mw_objtable_gate(L),
+                                               .begins = on_task_begins,
                                                .ended = on_task_ended});
-  *mw_objtable_gate(L) = false;  // until a sample runs
 }

@@ -14,7 +14,7 @@ enum mw_objtable_slot {
   MW_OBJTABLE_WATCHED,        // task -> its record, for the mutation detector
   MW_OBJTABLE_AGED,           // root table, looked at before -> the record it was in; weak keys
   MW_OBJTABLE_SPOILT,         // set of root tables that were reported; weak keys
-  MW_OBJTABLE_REPORT,         // the function that gets the findings
+  MW_OBJTABLE_REPORT,         // the function that gets the findings, or false
   MW_OBJTABLE_PARTIAL,        // set of copies of partial objects; weak keys
   MW_OBJTABLE_LAZY,           // the lazy metatables: of roots, then of sections by number
 };
@@ -52,7 +52,7 @@ void mw_objtable_wrap(lua_State *L);
 void mw_objtable_detect(lua_State *L, bool on);
 // The flag that says whether tables are noted now; it lives as long as the state.
 bool *mw_objtable_gate(lua_State *L);
-// Notes the root table on top for the task that runs.
+// Notes the root table on top for the task that runs, if one does.
 void mw_objtable_watch(lua_State *L);
 // Takes the table at idx, which was changed, out of the memo: the next read makes a fresh one.
 void mw_objtable_forget(lua_State *L, int idx);

@@ -36,11 +36,10 @@ void mw_sample_begin(struct mw_task *t, struct lua_State *from, int nargs) {
   t->sampled = true;
   char place[PLACE_ROOM];
   // A function of ours that runs one of the script has that among its arguments.
-  for (int idx = lua_gettop(from) - nargs; idx <= lua_gettop(from); idx++) {
-    if (!describe(from, idx, place, sizeof place)) continue;
-    t->function = mw_xstrdup(place);
-    return;
+  for (int idx = lua_gettop(from) - nargs; t->function == NULL && idx <= lua_gettop(from); idx++) {
+    if (describe(from, idx, place, sizeof place)) t->function = mw_xstrdup(place);
   }
+  s->sampling.begins(t, from, nargs);
 }
 
 struct mw_task_about mw_task_about(const struct mw_task *t) {

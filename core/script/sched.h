@@ -159,6 +159,8 @@ bool mw_sched_is_quiet(const struct mw_sched *s);
 struct mw_sampling {
   unsigned every;  // one task in so many is a sample, 0: none
   bool *gate;      // true while a sample runs
+  // Called when a sample is about to begin: its arguments are the topmost nargs values. From C.
+  void (*begins)(struct mw_task *t, struct lua_State *L, int nargs);
   // Called when the function of a sample and its children are over, whatever became of it, before
   // its end callback. From C: it enters Lua by mw_script_call only.
   void (*ended)(struct mw_task *t, struct lua_State *L);

@@ -75,6 +75,49 @@ describe("the mutation detector", function()
       .. '"task":"worker","trigger":"controller web, key default/a"'), log)
   end)
 
+  it("finds what a handler or its filter does to the object that it is given", function() -- row 78
+    local _, log = rig.run(rig.pods { a = {}, b = {} }, [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {}
+      local informer = factory:core():v1():pods():informer()
+      informer:add_event_handler { on_add = function(pod)
+        if pod.metadata.name == "a" then pod.metadata.labels.app = "changed" end
+      end }
+      factory:start(stop)
+      factory:wait_for_cache_sync()
+      local late = informer:add_event_handler {
+        filter = function(pod)
+          if pod.metadata.name == "b" then pod.spec = nil end
+          return false
+        end,
+        on_add = print,
+      }
+      kube.wait_for_cache_sync(stop, late)
+      stop:close()
+    ]], { env = { MOONWATCH_MUTATION_DETECTOR = "1" } })
+    assert.are.equal(1, count(log, '"function":"[^"]*script.lua:%d+%-%d+","key":"default/a",'
+      .. '"path":"metadata%.labels%.app","task":"v1/pods handler"'), log)
+    assert.are.equal(1, count(log, '"key":"default/b","path":"spec"'), log)
+    assert.are.equal(2, count(log, "a cached object was changed"), log)
+  end)
+
+  it("goes on when handlers were removed", function()
+    local _, log = rig.run(rig.pods { a = {} }, [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {}
+      local pods = factory:core():v1():pods()
+      local informer, lister = pods:informer(), pods:lister()
+      local registration = informer:add_event_handler { on_add = function() end, on_delete = function() end }
+      factory:start(stop)
+      factory:wait_for_cache_sync()
+      registration:shutdown()
+      lister:get("default/a").spec = nil
+      stop:close()
+    ]], { env = { MOONWATCH_MUTATION_DETECTOR = "1" } })
+    assert.are.equal(1, count(log, changed:format("default/a", "spec")), log)
+    assert.is_nil(log:find("failed", 1, true), log)
+  end)
+
   it("looks at one task in a hundred by itself", function()
     local out, log = rig.run(rig.pods { a = {} }, (spoiling:gsub("TIMES", "450")),
       { env = { MOONWATCH_MUTATION_DETECTOR = false } })
