@@ -270,10 +270,32 @@ static void complain_of_indexes(void *ctx, struct mw_informer *inf, const char *
   mw_generation_complain(g, text);
 }
 
+struct warmth {
+  const struct mw_generation *owner;
+  bool built;
+};
+
+static void look_at_indexes(void *ctx, struct mw_informer *inf, const char *place) {
+  (void)place;
+  struct warmth *w = ctx;
+  w->built = w->built && mw_informer_indexes_ready(inf, w->owner);
+}
+
+// Whether what the staged one wants to read is there, and its own indexes are built.
+static bool is_warm(const struct mw_program *p) {
+  struct warmth w = {p->staging->generation, mw_keep_is_synced(p->keep)};
+  if (w.built) mw_generation_each_wanted(p->staging->generation, look_at_indexes, &w);
+  return w.built;
+}
+
 static void on_warm_up_over(void *arg) {
   struct mw_program *p = arg;
   struct mw_generation *g = p->staging->generation;
   p->warm_up = NULL;
+  if (is_warm(p) && has_places(p, 1)) {  // in this turn, which was a long one
+    go_on(p);
+    return;
+  }
   mw_keep_each_missing(p->keep, complain_of_cache, p);
   if (mw_generation_report(g)[0] == '\0') mw_generation_each_wanted(g, complain_of_indexes, p);
   if (mw_generation_report(g)[0] == '\0')
@@ -455,24 +477,6 @@ static void stage(struct mw_program *p, struct mw_bundle *b) {
 }
 
 // ---- moving on ----
-
-struct warmth {
-  const struct mw_generation *owner;
-  bool built;
-};
-
-static void look_at_indexes(void *ctx, struct mw_informer *inf, const char *place) {
-  (void)place;
-  struct warmth *w = ctx;
-  w->built = w->built && mw_informer_indexes_ready(inf, w->owner);
-}
-
-// Whether what the staged one wants to read is there, and its own indexes are built.
-static bool is_warm(const struct mw_program *p) {
-  struct warmth w = {p->staging->generation, mw_keep_is_synced(p->keep)};
-  if (w.built) mw_generation_each_wanted(p->staging->generation, look_at_indexes, &w);
-  return w.built;
-}
 
 // Whatever can be done next. Called from the loop.
 static void go_on(struct mw_program *p) {

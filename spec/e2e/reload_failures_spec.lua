@@ -92,6 +92,47 @@ describe("a revision that fails", function()
     assert.are.equal(0, rig:stop())
   end)
 
+  -- An index whose function takes that long for each object, in the default informer.
+  local function index(seconds)
+    return ([[kube.informer("v1/configmaps"):add_indexers {
+  slow = function(object)
+    local began = os.clock()
+    repeat until os.clock() - began >= %g
+    return { object.metadata.namespace }
+  end,
+}
+]]):format(seconds)
+  end
+
+  it("to build its indexes in time is given up by itself, and changes nothing", function()
+    start { env = { MOONWATCH_WARM_UP = "1" }, before = function(server)
+      local path = "/api/v1/namespaces/kube-system/configmaps"
+      for i = 1, 3000 do
+        server:ask("POST", path, ('{ "metadata": { "name": "many-%d" }, "data": { "v": "0" } }'):format(i))
+      end
+    end }
+    local filled = GOOD .. reads_of("v1/configmaps"):gsub("print", "function() end")
+    rig:save("main.lua", filled)
+    rig:stderr("reloaded", 60)
+    rig:save("main.lua", filled .. index(0.001))
+    local report = rig:stderr("reload failed; what runs goes on[^\n]*", 60)
+    assert.is_truthy(report:find("main%.lua:9: the indexes of v1/configmaps were not built within 1 seconds; see what " ..
+      "its index functions do, or run moonwatch reload"), report)
+    rig:save("main.lua", filled .. index(0))
+    rig:stderr("reloaded", 60)
+    rig:update("a", { v = "1" })
+    rig:line("^good a 1$", 60)
+    assert.are.equal(0, rig:stop())
+  end)
+
+  it("is not one that became ready in the very turn in which its time was over", function()
+    start { env = { MOONWATCH_WARM_UP = "1" } }
+    rig:save("main.lua", GOOD .. index(0.3))  -- of five objects
+    rig:stderr("reloaded", 60)
+    assert.is_nil(rig.process.stderr:find("reload failed", 1, true))
+    assert.are.equal(0, rig:stop())
+  end)
+
   -- The report of a revision that is taken back soon, which must match all patterns.
   local function returns(text, patterns)
     rig:save("main.lua", text)
