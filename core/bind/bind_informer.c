@@ -83,7 +83,7 @@ static void handle_start(void *arg) {
     mw_bind_handle_unref(h);
     return;
   }
-  if (mw_informer_start(h->inf, &err) < 0) {
+  if (mw_informer_start(h->inf, h->gen, &err) < 0) {
     mw_log(MW_LOG_ERROR, "informer not started", MW_STR("resource", mw_informer_name(h->inf)),
            MW_STR("error", err.message));
     h->stopped = true;
@@ -334,6 +334,7 @@ static void enter_informer(lua_State *L, struct mw_handle *h) {
   read_config(L, host, &config);
   lua_settop(L, 2);
   lua_getfield(L, 1, "client");
+  config.owner = h->gen;
   config.endpoint = mw_bind_endpoint(L, 3);
   config.projection = projection_of(L);  // nothing raises from here until the informer has it
   number_variant(L, &config);

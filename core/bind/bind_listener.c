@@ -277,7 +277,7 @@ static int registration_gc(lua_State *L) {
 }
 
 static int attach(struct mw_registration *r, struct mw_err *err) {
-  r->listener = mw_informer_add_listener(r->inf, &r->config, r->resync, r->replay, err);
+  r->listener = mw_informer_add_listener(r->inf, r->gen, &r->config, r->resync, r->replay, err);
   return r->listener != NULL ? 0 : err->code;
 }
 

@@ -176,7 +176,8 @@ static bool apply_snapshot(struct mw_applier *a, const struct mw_delta *d, bool 
 }
 
 static void apply_resync(struct mw_applier *a, const struct mw_delta *d) {
-  if (!mw_processor_resync_due(a->processor, mw_clock_now())) return;
+  // As of its tick: how long it waited here takes nothing from the time until the next.
+  if (!mw_processor_resync_due(a->processor, d->queued_at)) return;
   struct mw_object_list all = {0};
   mw_indexer_list(a->indexer, mw_slice("", 0), NULL, NULL, &all);
   for (size_t i = 0; i < all.n; i++) {

@@ -235,7 +235,7 @@ void mw_delta_fifo_replace(struct mw_delta_fifo *f, struct mw_object_list *all,
 void mw_delta_fifo_resync(struct mw_delta_fifo *f) {
   struct mw_delta d = {.type = MW_DELTA_SYNC_ALL, .queued_at = mw_clock_now()};
   bool was_empty = lock(f);
-  if (f->coalescing && f->resyncs > 0) {
+  if (f->resyncs > 0) {
     f->coalesced++;
   } else {
     f->resyncs++;

@@ -136,7 +136,7 @@ struct mw_informer *mw_factory_get(struct mw_factory *f, const struct mw_informe
     e = find(f, identity.p);
     made = e == NULL;
     if (made) e = add(f, config, identity.p);
-    mw_informer_want_resync(e->informer, config->reflector.resync);
+    if (!made) mw_informer_want_resync(e->informer, config->owner, config->reflector.resync);
   }
   if (!made) mw_projection_free(config->projection);
   mw_buf_deinit(&identity);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "cache/applier.h"
 #include "cache/informer_metrics.h"
+#include "cache/resync.h"
 #include "cache/source.h"
 
 enum {
@@ -55,9 +56,8 @@ struct mw_informer {
   bool source_ended;  // it will not wake us again
   bool closing;       // the processor has been told to close
   bool synced;
-  double default_resync;
-  double check_period;
-  double min_resync;
+  struct mw_resync resync;
+  double checked;  // how often the source looks, once it runs
   char last_error[MW_ERR_MESSAGE_MAX];
   uint64_t error_at;   // when it happened
   uint64_t warned_at;  // when last_warning was logged
@@ -88,6 +88,7 @@ static void destroy(struct mw_informer *inf) {
   mw_processor_free(inf->processor);
   mw_indexer_free(inf->indexer);
   mw_hooks_deinit(&inf->error_handlers);
+  mw_resync_deinit(&inf->resync);
   mw_live_add(MW_LIVE_INFORMER, -1);
   mw_free(inf);
 }
@@ -146,12 +147,13 @@ static void warn_if_slow(struct mw_informer *inf, uint64_t since, size_t count) 
 static bool apply(struct mw_informer *inf, uint64_t deadline) {
   struct mw_delta_batch *batch = &inf->batch;
   uint64_t since = mw_clock_now();
-  uint64_t newest = batch->deltas[batch->count - 1].queued_at;
+  const struct mw_delta *last = &batch->deltas[batch->count - 1];
+  bool news = last->type != MW_DELTA_SYNC_ALL && last->queued_at > inf->error_at;
   size_t count = batch->count;
   if (!mw_applier_run(inf->applier, batch, deadline)) return false;
   if (inf->metrics != NULL) mw_informer_metrics_applied(inf->metrics, batch);
   mw_delta_fifo_done(mw_source_fifo(inf->source), batch);
-  if (newest > inf->error_at) inf->last_error[0] = '\0';
+  if (news) inf->last_error[0] = '\0';
   warn_if_slow(inf, since, count);
   if (!inf->synced && mw_delta_fifo_has_synced(mw_source_fifo(inf->source))) {
     inf->synced = true;
@@ -272,8 +274,8 @@ struct mw_informer *mw_informer_new(const struct mw_runtime *runtime,
   inf->indexer = mw_indexer_new();
   inf->processor = mw_processor_new(runtime->script);
   inf->applier = mw_applier_new(inf->indexer, inf->processor, inf->name);
-  inf->default_resync = inf->check_period = config->reflector.resync;
-  inf->min_resync = config->min_resync > 0 ? config->min_resync : 1;
+  inf->resync.least = config->min_resync > 0 ? config->min_resync : 1;
+  mw_resync_want(&inf->resync, config->owner, config->reflector.resync);
   if (config->reflector.metric_name[0] != '\0') {
     inf->metrics =
         mw_informer_metrics_new(config->reflector.metric_name, &config->reflector.resource);
@@ -320,14 +322,16 @@ static int refuse(const struct mw_informer *inf, struct mw_err *err, const char 
                     inf->state >= STOPPING ? "has been stopped" : "is already running");
 }
 
-int mw_informer_start(struct mw_informer *inf, struct mw_err *err) {
+int mw_informer_start(struct mw_informer *inf, const void *owner, struct mw_err *err) {
   if (inf->state >= STOPPING) return refuse(inf, err, "cannot start");
   inf->users++;
+  mw_resync_start(&inf->resync, owner);
   if (inf->state == RUNNING) return 0;
   pin(inf);
   set_state(inf, RUNNING);
   inf->started = true;
-  mw_source_start(inf->source, inf->check_period);
+  inf->checked = mw_resync_check(&inf->resync);
+  mw_source_start(inf->source, inf->checked);
   return 0;
 }
 
@@ -360,52 +364,42 @@ void mw_informer_drop_error_handler(struct mw_informer *inf, const void *owner) 
   mw_hooks_drop(&inf->error_handlers, owner);
 }
 
+// What the owners want of the source may have changed.
+static void recheck(struct mw_informer *inf) {
+  double period = mw_resync_check(&inf->resync);
+  if (inf->state != RUNNING || period == inf->checked) return;
+  inf->checked = period;
+  mw_source_set_resync(inf->source, period);
+}
+
 void mw_informer_drop_owner(struct mw_informer *inf, const void *owner) {
   struct mw_hooks *transforms = mw_applier_transforms(inf->applier);
   bool transformed = transforms->n > 0;
   mw_hooks_drop(transforms, owner);
   mw_hooks_drop(&inf->error_handlers, owner);
   mw_indexer_drop_owner(inf->indexer, owner);
+  mw_resync_drop(&inf->resync, owner);
+  recheck(inf);
   if (transformed && transforms->n == 0 && inf->state == RUNNING) mw_informer_shutdown(inf);
 }
 
-void mw_informer_want_resync(struct mw_informer *inf, double seconds) {
-  if (seconds <= 0 || inf->state >= STOPPING) return;
-  if (seconds < inf->min_resync) seconds = inf->min_resync;
-  if (inf->check_period > 0 && inf->check_period <= seconds) return;
-  inf->check_period = seconds;
-  if (inf->state == RUNNING) mw_source_set_resync(inf->source, seconds);
+void mw_informer_want_resync(struct mw_informer *inf, const void *owner, double seconds) {
+  mw_resync_want(&inf->resync, owner, seconds);
+  recheck(inf);
 }
 
-static void warn_resync(const struct mw_informer *inf, const char *handler, const char *why,
-                        double asked, double period) {
+static double choose_resync(struct mw_informer *inf, const void *owner, const char *handler,
+                            double asked) {
+  const char *why;
+  double period = mw_resync_choose(&inf->resync, owner, asked, &why);
+  recheck(inf);
+  if (why == NULL) return period;
   mw_log(MW_LOG_WARN, why, MW_STR("resource", inf->name), MW_STR("handler", handler),
          MW_NUM("asked", asked), MW_NUM("period", period));
+  return period;
 }
 
-// The effective period of a listener, which may lower the check period (S-INF-40..43).
-static double choose_resync(struct mw_informer *inf, const char *handler, double asked) {
-  double period = asked < 0 ? inf->default_resync : asked;
-  if (period <= 0) return 0;
-  if (period < inf->min_resync) {
-    warn_resync(inf, handler, "resync period too small, raised", period, inf->min_resync);
-    period = inf->min_resync;
-  }
-  if (inf->check_period <= 0) {
-    warn_resync(inf, handler, "the informer does not resync, neither will the handler", period, 0);
-    return 0;
-  }
-  if (period >= inf->check_period) return period;
-  if (inf->state == NEW) {
-    inf->check_period = period;
-    return period;
-  }
-  warn_resync(inf, handler, "resync period below that of the running informer, raised", period,
-              inf->check_period);
-  return inf->check_period;
-}
-
-struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
+struct mw_listener *mw_informer_add_listener(struct mw_informer *inf, const void *owner,
                                              const struct mw_listener_config *config, double resync,
                                              bool replay, struct mw_err *err) {
   if (inf->state >= STOPPING) {
@@ -420,7 +414,7 @@ struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
     return NULL;
   }
   struct mw_listener_config chosen = *config;
-  chosen.resync = choose_resync(inf, config->name, resync);
+  chosen.resync = choose_resync(inf, owner, config->name, resync);
   struct mw_listener *l = mw_processor_add(inf->processor, &chosen);
   if (!replay) return l;
   struct mw_object_list all = {0};

@@ -8,10 +8,11 @@
 // store and its indexes, then the notifications, in order.
 //
 // TRAPs decided: processing errors (a transform that fails, an object that cannot be stored) are
-// contained, logged and counted; they are not requeued (client-go's RetryOnError of old), because
-// the next relist or resync heals. A resync is decided when it is processed: the reflector queues
-// SYNC_ALL at each check period, and the listeners that are due are found then, so a resync never
-// overtakes an update that was queued before it.
+// contained, logged and counted; they are not requeued (client-go's RetryOnError of old): the store
+// keeps what it had until the object changes or all is read again, and a resync, which gives what
+// the store has, does not heal that. A resync is carried out in its place in the queue: the
+// reflector queues SYNC_ALL at each check period, and the listeners that were due then get it, so
+// it never overtakes an update that was queued before it.
 #pragma once
 
 #include <stdbool.h>
@@ -25,6 +26,7 @@
 #include "transport/runtime.h"
 
 struct mw_informer_config {
+  const void *owner;                     // who asks for reflector.resync (mw_informer_want_resync)
   struct mw_endpoint *endpoint;          // takes its own reference
   struct mw_reflector_config reflector;  // strings copied; projection: see below
   struct mw_projection *projection;      // owned by the informer afterwards; NULL: the default
@@ -62,8 +64,9 @@ const char *mw_informer_name(const struct mw_informer *inf);
 const char *mw_informer_namespace(const struct mw_informer *inf);
 
 // Users: an informer runs from its first start until as many stops (S-INF-01, 02). A stopped
-// informer is never started again (MW_ESTATE); its store stays readable.
-int mw_informer_start(struct mw_informer *inf, struct mw_err *err);
+// informer is never started again (MW_ESTATE); its store stays readable. owner: whose handlers come
+// late from now on (resync.h); one who wants no resync may be anything.
+int mw_informer_start(struct mw_informer *inf, const void *owner, struct mw_err *err);
 void mw_informer_stop(struct mw_informer *inf);
 // Stops it whatever its users, also one that never ran: that closes its listeners.
 void mw_informer_shutdown(struct mw_informer *inf);
@@ -88,18 +91,18 @@ int mw_informer_set_error_handler(struct mw_informer *inf, const void *owner,
                                   mw_informer_error_cb cb, void *ctx, void (*free_ctx)(void *),
                                   struct mw_err *err);
 void mw_informer_drop_error_handler(struct mw_informer *inf, const void *owner);
-// Drops all that the owner has here: indexes, transform, error handler. Handlers are another thing.
+// Drops all that the owner has here: indexes, transform, error handler, what it wants resynced.
+// Handlers are another thing.
 void mw_informer_drop_owner(struct mw_informer *inf, const void *owner);
 
-// Another who shares the informer wants its objects resynced so often: lowers the check period,
-// also while running, so that it may ask for that much per listener. 0: nothing.
-void mw_informer_want_resync(struct mw_informer *inf, double seconds);
+// Another who shares the informer asks for resyncs of that many seconds, 0 for none: resync.h.
+void mw_informer_want_resync(struct mw_informer *inf, const void *owner, double seconds);
 
-// Handlers. requested resync < 0 means the informer's default. The rules of S-INF-40..45 decide
-// the effective period. After start the listener first gets every stored object as an initial add
+// Handlers. requested resync < 0 means what the owner asked the informer for. The rules of
+// S-INF-40..45 decide the effective period. After start the listener first gets every stored object as an initial add
 // unless replay is false. MW_ESTATE after stop, and inside an index function or a transform that
 // events run: store and notifications are apart then, and the replay would repeat some of them.
-struct mw_listener *mw_informer_add_listener(struct mw_informer *inf,
+struct mw_listener *mw_informer_add_listener(struct mw_informer *inf, const void *owner,
                                              const struct mw_listener_config *config, double resync,
                                              bool replay, struct mw_err *err);
 

@@ -53,7 +53,7 @@ void mw_keep_free(struct mw_keep *k) {
 
 static struct kept *add(struct mw_keep *k, struct mw_informer *inf) {
   struct mw_err err;
-  if (mw_informer_start(inf, &err) < 0) {
+  if (mw_informer_start(inf, k, &err) < 0) {
     mw_log(MW_LOG_ERROR, "informer not started", MW_STR("resource", mw_informer_name(inf)),
            MW_STR("error", err.message));
     return NULL;

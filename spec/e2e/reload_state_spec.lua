@@ -235,4 +235,29 @@ describe("across a reload", function()
     assert.is_truthy(found:find('"moonwatch.dev/revision":"' .. after, 1, true))
     assert.are.equal(0, rig:stop())
   end)
+
+  it("handlers are resynced as often as they would be after a restart", function()
+    local function script(word, factory, handler)
+      return ([[
+        local kube = require "kube"
+        local factory = kube.shared_informer_factory { namespace = "default", resync = %g, min_resync = 0.05 }
+        factory:core():v1():configmaps():informer():add_event_handler_with_resync_period({
+          on_update = function(old, new)
+            if new.metadata.name == "a" and rawequal(old, new) then print("%s") end
+          end,
+        }, %g)
+        factory:start()
+      ]]):format(factory, word, handler)
+    end
+    local rig = reload_rig.start({ ["main.lua"] = script("seldom", 60, 60) },
+      { before = function(server) server:ask("POST", "/api/v1/namespaces/default/configmaps",
+        '{ "metadata": { "name": "a" }, "data": { "v": "0" } }') end })
+    rig:stderr('"synced"')
+    rig:save("main.lua", script("often", 60, 0.1))
+    for _ = 1, 3 do rig:line("^often$") end
+    rig:save("main.lua", script("seldom", 60, 0.1):gsub("seldom", "on", 1) .. "-- and again\n")
+    for _ = 1, 3 do rig:line("^on$") end
+    assert.is_nil(rig.process.stderr:find("raised", 1, true))
+    assert.are.equal(0, rig:stop())
+  end)
 end)

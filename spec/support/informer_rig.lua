@@ -141,7 +141,7 @@ end
 
 function Informer:start()
   local err = unit.err()
-  return checked(C.mw_informer_start(self.ptr, err), err)
+  return checked(C.mw_informer_start(self.ptr, nil, err), err)
 end
 
 function Informer:stop() C.mw_informer_stop(self.ptr) end
@@ -155,7 +155,7 @@ function Informer:listen(options)
   options = options or {}
   local l = setmetatable(kit.listener(options), Listener)
   local err = unit.err()
-  local ptr = C.mw_informer_add_listener(self.ptr, l.config, options.resync or -1,
+  local ptr = C.mw_informer_add_listener(self.ptr, nil, l.config, options.resync or -1,
     options.replay ~= false, err)
   if ptr == nil then return nil, ffi.string(C.mw_err_name(err.code)), ffi.string(err.message) end
   l.ptr = ptr

@@ -120,9 +120,15 @@ describe("delta fifo", function()
     it("queues each resync as one delta behind what is pending", function() -- rows 39, 44
       add("a", 1)
       C.mw_delta_fifo_resync(fifo)
-      C.mw_delta_fifo_resync(fifo)
       update("a", 2)
-      assert.are.same({ "added a@1", "sync", "sync", "updated a@2" }, take_all())
+      assert.are.same({ "added a@1", "sync", "updated a@2" }, take_all())
+      C.mw_delta_fifo_resync(fifo)
+      update("a", 3)
+      C.mw_delta_fifo_resync(fifo)  -- nobody needs a second before the first
+      assert.are.same({ "sync", "updated a@3" }, take_all())
+      C.mw_delta_fifo_resync(fifo)
+      assert.are.same({ "sync" }, take_all())
+      assert.are.equal(1, tonumber(C.mw_delta_fifo_coalesced(fifo)))
     end)
 
     it("splits batches before a key that is in the batch and after 256 deltas", function() -- row 41

@@ -111,6 +111,25 @@ describe("informer", function()
         pump(function() return ffi.string(inf:stats().last_error) == "" end)
       end)
 
+      it("stay there while what the store has is resynced", function()
+        server:put("a")
+        local inf = running { resync = 0.02 }
+        local l = inf:listen()
+        C.mw_log_set_level(-1)
+        server:put("b")  -- so that the watch was a good one
+        pump(function() return inf:get("b") end)
+        server.http:refuse()
+        pump(function() return inf:stats().reflector.decisions[C.MW_DECISION_WATCH_OPEN_WAIT] >= 1 end)
+        pump(function() return ffi.string(inf:stats().last_error) ~= "" end)
+        local before = #l.log
+        pump(function()
+          assert.matches("connection refused", ffi.string(inf:stats().last_error))
+          return #l.log >= before + 6
+        end)
+        server.http:listen()
+        pump(function() return ffi.string(inf:stats().last_error) == "" end)
+      end)
+
       it("in a stream that goes on are cleared by the next event", function()
         local inf = running()
         C.mw_log_set_level(-1)

@@ -3,6 +3,7 @@ jit.off(true, true)
 local informer_rig = require "spec.support.informer_rig"
 local kit = require "spec.support.cache_kit"
 local unit = require "spec.support.unit"
+local uv = require "luv"
 local C, ffi = unit.C, unit.ffi
 
 describe("informer", function()
@@ -381,6 +382,21 @@ describe("informer", function()
         inf:start()
         heard(fast, 9)
         assert.is_true(#slow.log >= 2 and #slow.log <= 4, #slow.log)
+      end)
+
+      it("comes with every tick, however late the script's thread gets to it", function() -- row 63
+        server:put("a")
+        local inf = rig:informer { resync = 0.02 }
+        local l = inf:listen()
+        inf:start()
+        heard(l, 2)
+        for tick = 1, 6 do
+          rig:ingest_until(function() return tonumber(inf:stats().queued) > 0 end)
+          if tick % 2 == 1 then uv.sleep(15) end
+          local before = #l.log
+          for _ = 1, 20 do C.mw_loop_turn(rig.script, 0) end
+          assert.is_true(#l.log > before, "tick " .. tick)
+        end
       end)
 
       it("checks as often as the smallest request before the start", function() -- row 64
