@@ -76,6 +76,14 @@ static void hook_placed(struct hook *k, int rc, const struct mw_err *err, const 
   mw_bind_handle_unref(h);
 }
 
+// Where a function of the script stands, for what is wrong with what it returned.
+static lua_Debug place_of(lua_State *L, int fn) {
+  lua_Debug place;
+  mw_luaref_push(L, fn);
+  lua_getinfo(L, ">S", &place);
+  return place;
+}
+
 // A function of the script as an index; goes with the index.
 struct index_function {
   lua_State *L;  // the main one of the generation
@@ -88,21 +96,13 @@ static void index_function_free(void *ctx) {
   mw_free(f);
 }
 
-// Where the function stands, for what is wrong with what it returned.
-static lua_Debug place_of(const struct index_function *f) {
-  lua_Debug place;
-  mw_luaref_push(f->L, f->fn);
-  lua_getinfo(f->L, ">S", &place);
-  return place;
-}
-
 // Reads what an index function returned at the top of the stack: nil, a string, or a list.
 static int read_values(const struct index_function *f, struct mw_values *out, struct mw_err *err) {
   lua_State *L = f->L;
   if (lua_isnil(L, -1)) return 0;
   if (lua_type(L, -1) == LUA_TSTRING) return mw_values_add(out, mw_bind_slice(L, -1));
   if (!lua_istable(L, -1)) {
-    lua_Debug at = place_of(f);
+    lua_Debug at = place_of(L, f->fn);
     return mw_err_set(err, MW_ESCRIPT,
                       "%s:%d: an index function returns a list of strings, not a %s", at.short_src,
                       at.linedefined, luaL_typename(L, -1));
@@ -114,7 +114,7 @@ static int read_values(const struct index_function *f, struct mw_values *out, st
     if (lua_type(L, -1) == LUA_TSTRING) {
       rc = mw_values_add(out, mw_bind_slice(L, -1));
     } else {
-      lua_Debug at = place_of(f);
+      lua_Debug at = place_of(L, f->fn);
       mw_err_set(err, rc, "%s:%d: value %d of an index function is a %s, not a string",
                  at.short_src, at.linedefined, (int)i, luaL_typename(L, -1));
     }
@@ -257,6 +257,13 @@ static int read_transformed(struct hook *k, struct mw_object *in, bool is_new,
                     luaL_typename(k->L, -1));
 }
 
+// Puts the place of the function before what is wrong with what it returned.
+static void name_place(const struct hook *k, struct mw_err *err) {
+  struct mw_err said = *err;
+  lua_Debug at = place_of(k->L, k->fn);
+  mw_err_set(err, said.code, "%s:%d: %s", at.short_src, at.linedefined, said.message);
+}
+
 // The script gets a table of its own to change; returning nothing drops the object.
 static int transform(void *ctx, struct mw_object *in, const struct mw_object *stored,
                      struct mw_object **out, struct mw_err *err) {
@@ -272,6 +279,7 @@ static int transform(void *ctx, struct mw_object *in, const struct mw_object *st
   rc = mw_script_call_as(L, "a transform", 1, 1, err);
   if (rc == 0) {
     rc = read_transformed(k, in, stored == NULL, out, err);
+    if (rc < 0) name_place(k, err);
     lua_pop(L, 1);
   }
   k->calling = false;

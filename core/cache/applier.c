@@ -14,6 +14,8 @@ struct mw_applier {
   size_t shaped_from;            // how many of its items that took
   bool running;
   uint64_t errors;
+  const void *failing;  // ctx of the transform that has failed
+  uint64_t failures;    // its
   uint64_t deltas;
   struct mw_notification due[MW_FIFO_BATCH];  // old and object: +1
   size_t due_count;
@@ -48,6 +50,19 @@ bool mw_applier_is_running(const struct mw_applier *a) { return a->running; }
 uint64_t mw_applier_errors(const struct mw_applier *a) { return a->errors; }
 uint64_t mw_applier_deltas(const struct mw_applier *a) { return a->deltas; }
 
+// Tells the 1st, 2nd, 4th, 8th... failure of a transform, which may fail for every object there is.
+static void report_failure(struct mw_applier *a, const struct mw_hook *transform,
+                           const struct mw_object *in, const struct mw_err *err) {
+  a->errors++;
+  if (a->failing != transform->ctx) a->failures = 0;
+  a->failing = transform->ctx;
+  a->failures++;
+  if ((a->failures & (a->failures - 1)) != 0) return;
+  mw_log(MW_LOG_ERROR, "transform failed, the store keeps what it had", MW_STR("resource", a->name),
+         MW_SLC("key", mw_object_key(in)), MW_STR("error", err->message),
+         MW_INT("failures", a->failures));
+}
+
 // The object as the store shall have it, +1 in *out when SHAPED.
 static enum verdict shape(struct mw_applier *a, struct mw_object *in, struct mw_object **out) {
   *out = NULL;
@@ -66,9 +81,7 @@ static enum verdict shape(struct mw_applier *a, struct mw_object *in, struct mw_
     *out = NULL;
     mw_err_set(&err, MW_EINVAL, "the transform changed the object's name or namespace");
   }
-  a->errors++;
-  mw_log(MW_LOG_ERROR, "transform failed, the store keeps what it had", MW_STR("resource", a->name),
-         MW_SLC("key", mw_object_key(in)), MW_STR("error", err.message));
+  report_failure(a, transform, in, &err);
   return FAILED;
 }
 

@@ -82,6 +82,15 @@ function errors.refusal(status, reason, message, details)
   })
 end
 
+--- Completes what listing or watching failed with, which has the server's status and not its reason.
+---@param err kube.Error
+---@return kube.Error
+function errors.of_watch(err)
+  if err.status and err.code ~= "expired" then err.code = code_of(err.status) end
+  err.retriable = RETRIABLE[err.code] or err.code == "expired"
+  return err
+end
+
 --- Completes what the transport failed with.
 ---@param err kube.Error
 ---@return kube.Error

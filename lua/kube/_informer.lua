@@ -200,7 +200,8 @@ function Informer:last_sync_resource_version() return self._handle:stats().last_
 
 --- A transform, before the informer starts: a function that gets each object as a table of its own
 --- to change and return (nil drops it). After a reload the cache is kept if the code of the function
---- is the same, whatever its upvalues hold.
+--- is the same, whatever its upvalues hold. When it fails, the store keeps what it had of that object, nothing if
+--- that was nothing, until the object changes or all is read again; a resync does not call it.
 ---@param fn fun(obj: table): table?
 function Informer:set_transform(fn)
   if type(fn) ~= "function" then
@@ -224,8 +225,8 @@ end
 ---@param fn fun(err: kube.Error)
 function Informer:set_watch_error_handler(fn)
   if type(fn) ~= "function" then errors.misuse("set_watch_error_handler takes a function") end
-  self._handle:set_error_handler(fn)
-  self._on_error = fn
+  self._on_error = function(err) return fn(errors.of_watch(err)) end
+  self._handle:set_error_handler(self._on_error)
 end
 
 --- Counters and state, for people and dashboards.

@@ -593,6 +593,30 @@ describe("a transform", function()
       stop:close()
     ]])
   end)
+
+  it("that fails for everything is told of with its line, the 1st, 2nd, 4th... time", function()
+    local some = {}
+    for i = 1, 9 do some["p" .. i] = {} end
+    for returned, said in pairs { ["7"] = "a transform returns an object or nil, not a number",
+      ["{ metadata = {} }"] = "the object has no metadata.name",
+      ['{ metadata = { name = "other" } }'] = "a transform must not change the name or namespace" } do
+      local _, err = rig.run(rig.pods(some), pods .. ([[
+        informer:set_transform(function()
+          return %s
+        end)
+        factory:start(stop)
+        factory:wait_for_cache_sync()
+        same(9, informer:stats().process_errors)
+        stop:close()
+      ]]):format(returned))
+      local told = {}
+      for place, line in err:gmatch('([^\n"]-)' .. ": " .. said:gsub("%p", "%%%0") .. '[^\n]-"failures":(%d+)') do
+        assert.truthy(place:find("script%.lua:%d+$"), place)
+        told[#told + 1] = tonumber(line)
+      end
+      assert.are.same({ 1, 2, 4, 8 }, told, err)
+    end
+  end)
 end)
 
 describe("the watch error handler", function()
@@ -610,6 +634,7 @@ describe("the watch error handler", function()
       local informer = factory:core():v1():pods():informer()
       informer:set_watch_error_handler(function(err)
         print(err.place, err.status, err.message, err.code, type(err.again))
+        assert(kube.is_forbidden(err) and err.retriable == false)
         assert(tostring(err) == err.message)
         error("even this is fine")
       end)
@@ -617,7 +642,7 @@ describe("the watch error handler", function()
       assert(factory:wait_for_cache_sync())
       stop:close()
     ]])
-    assert.truthy(out:find("^list\t403\t[^\n]*pods is forbidden[^\n]*\thttp\tstring\n$"), out)
+    assert.truthy(out:find("^list\t403\t[^\n]*pods is forbidden[^\n]*\tforbidden\tstring\n$"), out)
   end)
 
   it("hears of watches that fail, not of a streaming list that a plain one replaces", function() -- row 66
