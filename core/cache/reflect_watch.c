@@ -178,18 +178,32 @@ static int on_data(void *ctx, const char *p, size_t n) {
   return rc;
 }
 
-// A streaming list that is silent is worth a word every 10 s (S-WL-12).
+static double slow_after(const struct mw_reflector *r) {
+  return r->config.slow > 0 ? r->config.slow : MW_REFLECT_SLOW;
+}
+
+// A streaming list that is silent is worth a word each time (S-WL-12), one that goes on and on the
+// 2nd, 4th, 8th... time: on a busy resource of a server that does not know them, nothing else would
+// say why there is no snapshot.
 static void on_tick(void *arg) {
   struct mw_reflector *r = arg;
   const struct mw_reflect_snapshot *s = &r->snapshot;
-  double silent = (double)(mw_clock_now() - (s->heard != 0 ? s->heard : s->since)) * 1e-9;
-  if (silent >= MW_REFLECT_SLOW * 0.99) {
+  uint64_t now = mw_clock_now();
+  double silent = (double)(now - (s->heard != 0 ? s->heard : s->since)) * 1e-9;
+  unsigned ticks = ++r->watch.ticks;
+  if (silent >= slow_after(r) * 0.99) {
     const char *what = s->heard != 0 ? "the streaming list is silent and not yet complete"
                                      : "the streaming list has not sent anything yet";
     mw_log(MW_LOG_WARN, what, MW_STR("resource", r->name), MW_NUM("seconds", silent),
            MW_INT("objects", s->temp.count));
+  } else if (ticks > 1 && (ticks & (ticks - 1)) == 0) {
+    mw_log(MW_LOG_WARN,
+           "the streaming list is not yet complete; a server that does not know them never ends "
+           "one: streaming = false reads a list instead",
+           MW_STR("resource", r->name), MW_NUM("seconds", (double)(now - s->since) * 1e-9),
+           MW_INT("objects", s->temp.count));
   }
-  r->tick = mw_timer_start(r->loop, MW_REFLECT_SLOW, on_tick, r);
+  r->tick = mw_timer_start(r->loop, slow_after(r), on_tick, r);
 }
 
 // How it begins.
@@ -244,7 +258,7 @@ static void open_stream(struct mw_reflector *r, const char *rv, bool streaming) 
   r->drop_told = false;
   int rc = send_request(r, rv);
   if (rc == 0) {
-    if (streaming) r->tick = mw_timer_start(r->loop, MW_REFLECT_SLOW, on_tick, r);
+    if (streaming) r->tick = mw_timer_start(r->loop, slow_after(r), on_tick, r);
     return;
   }
   struct mw_err err = {0};

@@ -54,6 +54,7 @@ struct mw_reflect_watch {
   bool streaming;   // the end marker of the initial events is still to come
   bool opened;      // the server answered 200
   bool record;      // events move the resource version (S-REF-53)
+  unsigned ticks;   // of a streaming list, so far
 };
 
 // How long internal errors have been answered by watching on (S-REF-37).

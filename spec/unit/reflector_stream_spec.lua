@@ -1,7 +1,9 @@
 -- The reflector's snapshots by streaming list (S-WL).
 jit.off(true, true)
+local captured = require "spec.support.captured"
 local rig = require "spec.support.reflector_rig"
 local unit = require "spec.support.unit"
+local C = unit.C
 
 local pod, list, fail, event = rig.pod, rig.list, rig.fail, rig.event
 local open, ended, marker, bookmark = rig.open, rig.ended, rig.marker, rig.bookmark
@@ -45,6 +47,41 @@ describe("a reflector that streams its first list", function()
     r.server.streams[1]:send(marker("9"))
     r:wait_log(1)
     assert.are.same({ "replace 9: default/a@1" }, r.log)
+  end)
+
+  -- How often that was said until the condition held.
+  local function said(what, answers, condition)
+    local _, count = captured(function()
+      new(answers)
+      C.mw_log_set_level(C.MW_LOG_WARN)
+      r:pump(condition)
+    end):gsub(what, "")
+    return count
+  end
+
+  local function after(seconds)
+    local from = C.mw_clock_now()
+    return function() return C.mw_clock_now() - from > seconds * 1e9 end
+  end
+
+  it("says that nothing came, each time again", function()
+    assert.is_true(said("the streaming list has not sent anything yet",
+      { stream = { open() }, config = { slow = 0.02 } }, after(0.15)) >= 3)
+  end)
+
+  it("says more and more seldom that events come and no marker", function()
+    local events, over = 1, after(0.9)
+    local count = said("not yet complete; a server that does not know them never ends one",
+      { stream = { open(event("ADDED", pod("a", 1))) }, config = { slow = 0.05 } }, function()
+        if r.server.streams[1] then
+          events = events + 1
+          r.server.streams[1]:send(event("MODIFIED", pod("a", events)))
+        end
+        return over()
+      end)
+    -- At the 2nd, 4th, 8th and 16th of 17 ticks, if all are in time.
+    assert.is_true(count >= 1 and count <= 4, count)
+    assert.are.same({}, r.log)
   end)
 
   it("honours updates and deletions that come before the marker", function() -- row 26
