@@ -383,12 +383,19 @@ static int informer_become(lua_State *L) {
   return 1;
 }
 
+// is_in_handler(): whether the running task is a call of one of its handlers, or belongs to one.
+static int informer_is_in_handler(lua_State *L) {
+  lua_pushboolean(L, mw_bind_is_in_handler(L, mw_bind_check_handle(L, 1)));
+  return 1;
+}
+
 static const luaL_Reg methods[] = {
     {"start", informer_start},
     {"stop", informer_stop},
     {"is_started", informer_is_started},
     {"is_stopped", informer_is_stopped},
     {"has_synced", informer_has_synced},
+    {"is_in_handler", informer_is_in_handler},
     {"name", informer_name},
     {"reader", informer_reader},
     {"become", informer_become},

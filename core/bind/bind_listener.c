@@ -167,6 +167,17 @@ static const char *event_name(enum mw_notify_type type) {
   return names[type];
 }
 
+static struct mw_registration *registration_in_call(lua_State *L) {
+  return mw_task_context(mw_task_current(mw_sched_of(L)), on_task_end);
+}
+
+bool mw_bind_is_in_handler(lua_State *L, const struct mw_handle *h) {
+  const struct mw_registration *calling = registration_in_call(L);
+  const struct mw_registration *r = h->handlers;
+  while (r != NULL && r != calling) r = r->next;
+  return r != NULL;
+}
+
 static int run_handler(struct mw_registration *r, lua_State *L, int nargs, enum mw_notify_type type,
                        struct mw_slice key) {
   r->what = event_name(type);
@@ -389,6 +400,12 @@ static int registration_has_synced(lua_State *L) {
   return 1;
 }
 
+// is_calling(): whether the running task is a call of this handler, or belongs to one.
+static int registration_is_calling(lua_State *L) {
+  lua_pushboolean(L, registration_in_call(L) == check(L));
+  return 1;
+}
+
 static int registration_is_closed(lua_State *L) {
   lua_pushboolean(L, check(L)->closed);
   return 1;
@@ -413,10 +430,9 @@ static int registration_stats(lua_State *L) {
 }
 
 void mw_bind_listener_open(lua_State *L) {
-  static const luaL_Reg methods[] = {{"remove", registration_remove},
-                                     {"has_synced", registration_has_synced},
-                                     {"is_closed", registration_is_closed},
-                                     {"stats", registration_stats},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"remove", registration_remove},       {"has_synced", registration_has_synced},
+      {"is_closed", registration_is_closed}, {"is_calling", registration_is_calling},
+      {"stats", registration_stats},         {NULL, NULL}};
   mw_bind_new_type(L, MW_REGISTRATION_TYPE, methods, registration_gc);
 }

@@ -46,6 +46,8 @@ int mw_bind_add_listener(lua_State *L);
 void mw_bind_remove_handlers(struct mw_handle *h);
 // The handlers of h, none of which is attached yet, are for h->inf from now on.
 void mw_bind_move_handlers(struct mw_handle *h);
+// Whether the running task is a call of one of the handlers of h, or belongs to one.
+bool mw_bind_is_in_handler(lua_State *L, const struct mw_handle *h);
 void mw_bind_listener_open(lua_State *L);
 
 // Indexes, transform, watch error handler (bind_hooks.c).

@@ -289,6 +289,13 @@ static int task_wait(lua_State *L) {
   return mw_signal_wait(L, h->signal, -1, "task:wait()");
 }
 
+// is_mine(handle): whether the running task is this one, or belongs to it.
+static int task_is_mine(lua_State *L) {
+  struct handle *h = check_handle(L, 1);
+  lua_pushboolean(L, h->task != NULL && mw_task_is_below(mw_task_current(mw_sched_of(L)), h->task));
+  return 1;
+}
+
 // heed(handle, by): so many more wait for it, and will look.
 static int task_heed(lua_State *L) {
   struct handle *h = check_handle(L, 1);
@@ -382,11 +389,17 @@ static int handle_tostring(lua_State *L) {
 void mw_bind_task_handles(struct lua_State *L) {
   static const luaL_Reg methods[] = {
       {"cancel", handle_cancel}, {"is_done", handle_is_done}, {"name", handle_name}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {{"start", task_start},   {"check", task_check},
-                                       {"join", task_join},     {"wait", task_wait},
-                                       {"heed", task_heed},     {"remaining", task_remaining},
-                                       {"at_end", task_at_end}, {"outcome", task_outcome},
-                                       {"raise", task_raise},   {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"start", task_start},
+                                       {"check", task_check},
+                                       {"join", task_join},
+                                       {"wait", task_wait},
+                                       {"heed", task_heed},
+                                       {"is_mine", task_is_mine},
+                                       {"remaining", task_remaining},
+                                       {"at_end", task_at_end},
+                                       {"outcome", task_outcome},
+                                       {"raise", task_raise},
+                                       {NULL, NULL}};
   luaL_register(L, NULL, functions);
   lua_pushlightuserdata(L, (void *)&outcomes_key);
   lua_newtable(L);

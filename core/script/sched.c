@@ -256,6 +256,16 @@ const char *mw_task_trigger(const struct mw_task *t) {
   return t != NULL ? t->trigger : NULL;
 }
 
+bool mw_task_is_below(const struct mw_task *t, const struct mw_task *above) {
+  while (t != NULL && t != above) t = t->parent;
+  return t != NULL;
+}
+
+void *mw_task_context(const struct mw_task *t, mw_task_end_cb end) {
+  while (t != NULL && t->end != end) t = t->parent;
+  return t != NULL ? t->ctx : NULL;
+}
+
 // Whether the function on top of L, which it pops, is that of a library.
 static bool is_library_function(lua_State *L, const char *library, const char *name) {
   lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");

@@ -92,6 +92,12 @@ struct mw_task *mw_task_current(const struct mw_sched *s);
 // What made t run, or the nearest task above it that knows; NULL: none does.
 const char *mw_task_trigger(const struct mw_task *t);
 
+// Whether t is `above`, or belongs to it, however far down.
+bool mw_task_is_below(const struct mw_task *t, const struct mw_task *above);
+// The ctx of the nearest of t and those above it that end with `end`; NULL: none does. t may be
+// NULL.
+void *mw_task_context(const struct mw_task *t, mw_task_end_cb end);
+
 // For await functions. Checks that L may await now: raises a sentence that names `what` and says
 // what to do instead otherwise; returns NULL, with `false, err` pushed, when the task is stopped
 // (the caller returns 2 at once).

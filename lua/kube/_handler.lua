@@ -22,6 +22,10 @@ function Registration:remove() self._core:remove() end
 
 --- Removes the handler and waits until its last call has ended. Not from inside that handler.
 function Registration:shutdown()
+  if self._core:is_calling() then
+    errors.misuse("registration:shutdown() waits for itself in its own handler; call registration:remove() there, or "
+      .. "shutdown() in kube.background(name, function)")
+  end
   self._core:remove()
   task.wait_until(function() return self._core:is_closed() end, nil, "registration:shutdown()")
 end

@@ -77,7 +77,9 @@ end)
 --- on_add(obj, true). Calls for one handler come one at a time, in order; a call may await.
 ---@class kube.Handler
 ---@field on_add? fun(obj: table, initial: boolean) initial: it was there when the handler came
----@field on_update? fun(old: table, new: table) also for a resync, where both are the same
+---@field on_update? fun(old: table, new: table) also for a resync, where both are the same, and for each object when
+--- all is read again after an outage, changed or not: compare resourceVersion. An object that was deleted and made
+--- anew meanwhile comes as one update then, with another uid
 ---@field on_delete? fun(obj: table, stale: boolean) stale: the deletion itself was missed, and obj is what was known
 ---@field filter? fun(obj: table): boolean which objects are for this handler; one that passes no longer is a delete
 ---@field predicate? kube.Predicate|kube.Predicate[] runs in C; of a list, all must hold

@@ -28,6 +28,10 @@ local wait = task.awaiting("task:wait()", core.wait)
 --- Waits until the task has ended; returns what its function returned, or raises its error.
 ---@return any ...
 function Task:wait()
+  if core.is_mine(self) then
+    errors.misuse("task:wait() waits for itself here: the task is the one that calls it, or one that it belongs to, "
+      .. "which ends after it")
+  end
   while not self:is_done() do
     core.heed(self, 1)
     local ok, err = pcall(wait, self)

@@ -27,6 +27,25 @@ describe("a task", function()
     ]])
   end)
 
+  it("cannot wait for itself, nor for one that it belongs to", function()
+    prints("script.lua:6: \ttrue\nscript.lua:12: \ttrue\n", [[
+      local function report(ok, err)
+        print(tostring(err):match("script.lua:%d+: "), not ok and tostring(err):find("waits for itself here", 1, true) ~= nil)
+      end
+      local itself, above
+      itself = kube.background("itself", function() kube.sleep(0) report(pcall(function() itself:wait() end)) end)
+      itself:wait()
+      above = kube.background("above", function()
+        kube.sleep(0)
+        kube.spawn(function()
+          kube.spawn(function()
+            report(pcall(function() above:wait() end))
+          end)
+        end)
+      end)
+    ]])
+  end)
+
   it("that is cancelled while it gives way ends so", function()
     prints("false\tcancelled\n", [[
       kube.sleep(0)
