@@ -116,8 +116,8 @@ describe("a revision that fails", function()
     rig:stderr("reloaded", 60)
     rig:save("main.lua", filled .. index(0.001))
     local report = rig:stderr("reload failed; what runs goes on[^\n]*", 60)
-    assert.is_truthy(report:find("main%.lua:9: the indexes of v1/configmaps were not built within 1 seconds; see what " ..
-      "its index functions do, or run moonwatch reload"), report)
+    assert.is_truthy(report:find("main%.lua:9: the indexes of v1/configmaps were not built within 1 seconds; see " ..
+      "what its index functions do, or run moonwatch reload"), report)
     rig:save("main.lua", filled .. index(0))
     rig:stderr("reloaded", 60)
     rig:update("a", { v = "1" })

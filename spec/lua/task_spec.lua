@@ -28,9 +28,10 @@ describe("a task", function()
   end)
 
   it("cannot wait for itself, nor for one that it belongs to", function()
-    prints("script.lua:6: \ttrue\nscript.lua:12: \ttrue\n", [[
+    prints("script.lua:7: \ttrue\nscript.lua:13: \ttrue\n", [[
       local function report(ok, err)
-        print(tostring(err):match("script.lua:%d+: "), not ok and tostring(err):find("waits for itself here", 1, true) ~= nil)
+        local text = tostring(err)
+        print(text:match("script.lua:%d+: "), not ok and text:find("waits for itself here", 1, true) ~= nil)
       end
       local itself, above
       itself = kube.background("itself", function() kube.sleep(0) report(pcall(function() itself:wait() end)) end)
