@@ -4,13 +4,11 @@
 // Certificates always go in as memory. libcurl compares them when it looks for a connection to use
 // again, so that rotated ones get new connections by themselves; and it would cache a CA file by
 // its name for a day.
-#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/alloc.h"
@@ -183,20 +181,6 @@ static void set_tls(struct setup *s, const struct mw_credentials *c) {
   blob_option(s, CURLOPT_SSLKEY_BLOB, own ? c->key_data : s->k->key_data);
 }
 
-// Whether a server is on this machine, whatever the system makes of names.
-static bool is_loopback(const char *server) {
-  struct mw_slice port, host = mw_server_host(server, &port);
-  char text[INET6_ADDRSTRLEN];
-  struct in_addr v4;
-  struct in6_addr v6;
-  if (host.n >= sizeof text) return false;
-  memcpy(text, host.p, host.n);
-  text[host.n] = '\0';
-  if (strcasecmp(text, "localhost") == 0) return true;
-  if (inet_pton(AF_INET, text, &v4) == 1) return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
-  return inet_pton(AF_INET6, text, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
 // As with client-go, *_PROXY and NO_PROXY of the environment count when the kubeconfig says
 // nothing, but not for a server on this machine, as the sandbox or that of kind is. Names are
 // resolved by a SOCKS proxy, which is offered no Kerberos: libcurl would block the loop for it, and
@@ -206,7 +190,7 @@ static void set_proxy(struct setup *s) {
   number_option(s, CURLOPT_HEADEROPT, CURLHEADER_SEPARATE);
   number_option(s, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1);
   if (s->k->proxy_url == NULL) {
-    if (is_loopback(s->k->server)) text_option(s, CURLOPT_NOPROXY, "*");
+    if (mw_server_is_local(s->k->server)) text_option(s, CURLOPT_NOPROXY, "*");
     return;
   }
   text_option(s, CURLOPT_PROXY, s->k->proxy_url);

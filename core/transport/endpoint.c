@@ -62,35 +62,13 @@ static char *identify(const struct mw_kubeconfig *k) {
   return rc == 0 ? id.p : mw_xstrdup("");
 }
 
-static struct mw_slice authority_of(const char *server) {
-  const char *p = strstr(server, "://");
-  p = p != NULL ? p + 3 : server;
-  return mw_slice(p, strcspn(p, "/"));
-}
-
-struct mw_slice mw_server_host(const char *server, struct mw_slice *port) {
-  struct mw_slice host = authority_of(server);
-  const char *bracket = *host.p == '[' ? memchr(host.p, ']', host.n) : NULL;
-  const char *from = bracket != NULL ? bracket : host.p, *end = host.p + host.n;
-  const char *colon = memchr(from, ':', (size_t)(end - from));
-  *port = strncmp(server, "http://", 7) == 0 ? MW_SLICE("80") : MW_SLICE("443");
-  if (colon != NULL) *port = mw_slice(colon + 1, (size_t)(end - colon - 1));
-  if (colon != NULL) host.n = (size_t)(colon - host.p);
-  return bracket != NULL ? mw_slice(host.p + 1, host.n - 2) : host;
-}
-
-static char *host_of(const char *server) {
-  struct mw_slice s = authority_of(server);
-  return mw_xstrndup(s.p, s.n);
-}
-
 struct mw_endpoint *mw_endpoint_new(struct mw_kubeconfig *config) {
   struct mw_endpoint *e = mw_xcalloc(1, sizeof *e);
   mw_live_add(MW_LIVE_ENDPOINT, 1);
   atomic_init(&e->refs, 1);
   e->config = config;
   e->identity = identify(config);
-  e->host = host_of(config->server);
+  e->host = mw_server_authority(config->server);
   return e;
 }
 

@@ -69,25 +69,37 @@ static void tls_failure(const struct place *p, CURLcode code, struct mw_err *err
   }
 }
 
+// Whether libcurl may have asked a proxy: one that is set to nothing is none.
 static bool may_have_proxy(const struct mw_kubeconfig *k) {
   static const char *const names[] = {"HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY",
                                       "all_proxy"};
-  bool found = k->proxy_url != NULL;
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) found |= getenv(names[i]) != NULL;
-  return found;
+  if (k->proxy_url != NULL) return true;
+  bool found = false;
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    const char *value = getenv(names[i]);
+    found |= value != NULL && *value != '\0';
+  }
+  return found && !mw_server_is_local(k->server);
+}
+
+// Whether libcurl's "host port n" is the server, which it may write in its own way.
+static bool is_server(const struct mw_kubeconfig *k, struct mw_slice peer) {
+  static const char between[] = " port ";
+  struct mw_slice port, host = mw_server_host(k->server, &port);
+  const char *at = memmem(peer.p, peer.n, between, sizeof between - 1);
+  if (at == NULL) return false;
+  return mw_host_same(mw_slice(peer.p, (size_t)(at - peer.p)), host) &&
+         strtol(at + sizeof between - 1, NULL, 10) == strtol(port.p, NULL, 10);
 }
 
 // Whom libcurl says that it could not connect to, when that is not the server: then it is the
-// proxy. (It may also write a server's address in its own way, so only where there can be one.)
+// proxy.
 static struct mw_slice proxy_of(const struct place *p) {
   static const char before[] = "Failed to connect to ";
   const char *to = strstr(p->detail, before), *after = to != NULL ? strstr(to, " after ") : NULL;
-  struct mw_slice port, host = mw_server_host(p->config->server, &port);
-  char server[512];
   if (after == NULL || !may_have_proxy(p->config)) return mw_slice(NULL, 0);
   struct mw_slice peer = mw_slice(to + sizeof before - 1, (size_t)(after - to) - sizeof before + 1);
-  snprintf(server, sizeof server, "%.*s port %.*s", MW_SLICE_ARGS(host), MW_SLICE_ARGS(port));
-  return mw_slice_is(peer, server) ? mw_slice(NULL, 0) : peer;
+  return is_server(p->config, peer) ? mw_slice(NULL, 0) : peer;
 }
 
 static void connect_failure(const struct place *p, long os_errno, struct mw_err *err) {

@@ -214,9 +214,15 @@ void mw_easy_close(struct mw_request *r);
 // failure.c
 void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err);
 const char *mw_endpoint_host(const struct mw_endpoint *e);  // host:port, for messages
-// The host of a server's address, without the brackets of IPv6, and its port: the scheme's if none
-// is written.
+
+// address.c: the host of a server's address, without the brackets of IPv6, and its port: the
+// scheme's if none is written.
 struct mw_slice mw_server_host(const char *server, struct mw_slice *port);
+char *mw_server_authority(const char *server);  // host:port as they are written; the caller's
+// Whether a server is on this machine, whatever the system makes of names.
+bool mw_server_is_local(const char *server);
+// Whether two hosts are one name or one address, whatever their spelling.
+bool mw_host_same(struct mw_slice a, struct mw_slice b);
 
 // libcurl's callbacks, set by easy.c, living in request.c.
 size_t mw_request_on_header(char *p, size_t size, size_t n, void *r);

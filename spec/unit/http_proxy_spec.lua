@@ -1,0 +1,83 @@
+-- Who is to blame when there may be a proxy, of the kubeconfig or of the environment.
+local transport = require "spec.support.transport"
+local unit = require "spec.support.unit"
+local uv = require "luv"
+local C, ffi = unit.C, unit.ffi
+
+local VARIABLES = { "HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy" }
+
+describe("addresses of servers", function()
+  it("have a host and a port, which is the scheme's unless it is written", function()
+    for server, parts in pairs {
+      ["https://api.example"] = { "api.example", "443" }, ["http://api.example/p:1"] = { "api.example", "80" },
+      ["https://api.example:"] = { "api.example", "443" }, ["http://[::1]:/p"] = { "::1", "80" },
+      ["https://[fe80::1%25lo]:6443/p"] = { "fe80::1%25lo", "6443" }, ["https://10.0.0.1:8443"] = { "10.0.0.1", "8443" },
+    } do
+      local port = ffi.new("struct mw_slice")
+      local host = C.mw_server_host(server, port)
+      assert.are.same(parts, { unit.str(host), unit.str(port) })
+    end
+  end)
+
+  it("are one in another spelling", function()
+    local function same(a, b) return C.mw_host_same(unit.slice(a), unit.slice(b)) end
+    for a, b in pairs { ["0:0::1"] = "::1", ["FE80::A"] = "fe80:0::a", ["fe80::1%25eth0"] = "fe80::1", ["127.1"] = "127.0.0.1",
+      ["0x7f.0.0.01"] = "127.0.0.1", ["::ffff:10.0.0.1"] = "10.0.0.1", ["Api.Example."] = "api.example" } do
+      assert.is_true(same(a, b), a)
+      assert.is_true(same(b, a), b)
+    end
+    for a, b in pairs { ["::1"] = "::2", ["10.0.0.1"] = "10.0.0.2", ["127.0.0.1"] = "::1", ["a.example"] = "b.example",
+      ["a"] = "a.example", ["1"] = "one" } do
+      assert.is_false(same(a, b), a)
+    end
+  end)
+
+  it("are on this machine or not, whatever the system makes of names", function()
+    for _, host in ipairs { "127.0.0.1", "127.1", "127.255.0.1:1", "[::1]", "[0:0::1]:1", "[::ffff:127.0.0.1]", "localhost:1",
+      "LocalHost.", "localhost:" } do
+      assert.is_true(C.mw_server_is_local("https://" .. host), host)
+    end
+    for _, host in ipairs { "10.0.0.1", "0.0.0.0", "[::2]", "localhost.example", "alocalhost", "1", ("a"):rep(300) } do
+      assert.is_false(C.mw_server_is_local("https://" .. host), host)
+    end
+  end)
+end)
+
+describe("http", function()
+  unit.no_leaks()
+
+  describe("with a proxy of the environment", function()
+    local client, peer, saved
+
+    local function environment(values)
+      for _, name in ipairs(VARIABLES) do uv.os_unsetenv(name) end
+      for name, value in pairs(values) do uv.os_setenv(name, value) end
+    end
+
+    local function fetch(cluster) return client:fetch(client:endpoint(cluster), { max_retries = -1 }) end
+
+    before_each(function()
+      saved = {}
+      for _, name in ipairs(VARIABLES) do saved[name] = uv.os_getenv(name) end
+      client = transport.client { guard_interval = 0.2 }
+    end)
+
+    after_each(function()
+      client:close()
+      if peer then peer:close() end
+      peer = nil
+      environment(saved)
+    end)
+
+    it("blames the server that it asked without the proxy, however that is written", function()
+      local port, proxy = transport.free_port(), "http://127.0.0.1:1"
+      environment { HTTPS_PROXY = proxy, NO_PROXY = "0.0.0.0,::" }
+      for _, host in ipairs { "[0:0::1]", "127.1", "[::ffff:127.0.0.1]", "0", "0x0.0.0.0", "[0::0]" } do
+        local r = fetch(('"server": "https://%s:0%d"'):format(host, port))
+        assert.are.equal("EREFUSED", r.err, r.message)
+        assert.are.equal(('%s:0%d: connection refused: is the API server running (kubeconfig spec, context "c")?')
+          :format(host, port), r.message)
+      end
+    end)
+  end)
+end)
