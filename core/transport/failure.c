@@ -14,6 +14,7 @@ struct place {
   const struct mw_kubeconfig *config;
   const char *host;
   const char *detail;  // libcurl's words
+  const char *proxy;   // what to check when it is the proxy's fault
 };
 
 static bool mentions(const char *text, const char *what) { return strstr(text, what) != NULL; }
@@ -69,6 +70,17 @@ static void tls_failure(const struct place *p, CURLcode code, struct mw_err *err
   }
 }
 
+static const char *proxy_source(const struct mw_kubeconfig *k, char *room, size_t size) {
+  if (k->proxy_url == NULL) return "HTTPS_PROXY and its like in the environment";
+  snprintf(room, size, "proxy-url of %s", k->origin);
+  return room;
+}
+
+static void proxy_failure(const struct place *p, struct mw_err *err) {
+  mw_err_set(err, MW_ECONNECT, "%s: the proxy cannot be used (%s): check %s", p->host, p->detail,
+             p->proxy);
+}
+
 // Whether libcurl may have asked a proxy: one that is set to nothing is none.
 static bool may_have_proxy(const struct mw_kubeconfig *k) {
   static const char *const names[] = {"HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY",
@@ -107,12 +119,9 @@ static void connect_failure(const struct place *p, long os_errno, struct mw_err 
   bool refused = os_errno == ECONNREFUSED;
   const char *why = os_errno != 0 ? strerror((int)os_errno) : p->detail;
   if (proxy.n > 0) {
-    bool own = p->config->proxy_url != NULL;
     mw_err_set(err, refused ? MW_EREFUSED : MW_ECONNECT,
-               "%s: the proxy, %.*s, cannot be reached (%s): check %s%s", p->host,
-               MW_SLICE_ARGS(proxy), why,
-               own ? "proxy-url of " : "HTTPS_PROXY and its like in the environment",
-               own ? p->config->origin : "");
+               "%s: the proxy, %.*s, cannot be reached (%s): check %s", p->host,
+               MW_SLICE_ARGS(proxy), why, p->proxy);
   } else if (refused) {
     mw_err_set(err, MW_EREFUSED, "%s: connection refused: is the %s running (%s)?", p->host,
                p->config->foreign ? "server" : "API server", p->config->origin);
@@ -131,7 +140,8 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
   curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
   const char *detail = r->curl_error[0] != '\0' ? r->curl_error : curl_easy_strerror(code);
   const struct mw_kubeconfig *k = mw_endpoint_config(r->endpoint);
-  struct place p = {k, mw_endpoint_host(r->endpoint), detail};
+  char room[MW_ERR_MESSAGE_MAX];
+  struct place p = {k, mw_endpoint_host(r->endpoint), detail, proxy_source(k, room, sizeof room)};
   switch (code) {
     case CURLE_COULDNT_CONNECT:
       connect_failure(&p, os_errno, err);
@@ -142,8 +152,7 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
       return;
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_PROXY:
-      mw_err_set(err, MW_ECONNECT, "%s: the proxy cannot be used (%s): check proxy-url of %s",
-                 p.host, detail, k->origin);
+      proxy_failure(&p, err);
       return;
     case CURLE_OPERATION_TIMEDOUT:
       mw_err_set(err, MW_ETIMEOUT, "%s: timed out (%s; %s)", p.host, detail, k->origin);

@@ -4,14 +4,18 @@ local unit = require "spec.support.unit"
 local uv = require "luv"
 local C, ffi = unit.C, unit.ffi
 
-local VARIABLES = { "HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy" }
+local VARIABLES = { "HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY",
+  "no_proxy" }
+local ENVIRONMENT = "HTTPS_PROXY and its like in the environment"
+local KUBECONFIG = 'proxy-url of kubeconfig spec, context "c"'
 
 describe("addresses of servers", function()
   it("have a host and a port, which is the scheme's unless it is written", function()
     for server, parts in pairs {
       ["https://api.example"] = { "api.example", "443" }, ["http://api.example/p:1"] = { "api.example", "80" },
       ["https://api.example:"] = { "api.example", "443" }, ["http://[::1]:/p"] = { "::1", "80" },
-      ["https://[fe80::1%25lo]:6443/p"] = { "fe80::1%25lo", "6443" }, ["https://10.0.0.1:8443"] = { "10.0.0.1", "8443" },
+      ["https://[fe80::1%25lo]:6443/p"] = { "fe80::1%25lo", "6443" },
+      ["https://10.0.0.1:8443"] = { "10.0.0.1", "8443" },
     } do
       local port = ffi.new("struct mw_slice")
       local host = C.mw_server_host(server, port)
@@ -21,20 +25,24 @@ describe("addresses of servers", function()
 
   it("are one in another spelling", function()
     local function same(a, b) return C.mw_host_same(unit.slice(a), unit.slice(b)) end
-    for a, b in pairs { ["0:0::1"] = "::1", ["FE80::A"] = "fe80:0::a", ["fe80::1%25eth0"] = "fe80::1", ["127.1"] = "127.0.0.1",
-      ["0x7f.0.0.01"] = "127.0.0.1", ["::ffff:10.0.0.1"] = "10.0.0.1", ["Api.Example."] = "api.example" } do
+    for a, b in pairs {
+      ["0:0::1"] = "::1", ["FE80::A"] = "fe80:0::a", ["fe80::1%25eth0"] = "fe80::1", ["127.1"] = "127.0.0.1",
+      ["0x7f.0.0.01"] = "127.0.0.1", ["::ffff:10.0.0.1"] = "10.0.0.1", ["Api.Example."] = "api.example",
+    } do
       assert.is_true(same(a, b), a)
       assert.is_true(same(b, a), b)
     end
-    for a, b in pairs { ["::1"] = "::2", ["10.0.0.1"] = "10.0.0.2", ["127.0.0.1"] = "::1", ["a.example"] = "b.example",
-      ["a"] = "a.example", ["1"] = "one" } do
+    for a, b in pairs {
+      ["::1"] = "::2", ["10.0.0.1"] = "10.0.0.2", ["127.0.0.1"] = "::1", ["a.example"] = "b.example",
+      ["a"] = "a.example", ["1"] = "one",
+    } do
       assert.is_false(same(a, b), a)
     end
   end)
 
   it("are on this machine or not, whatever the system makes of names", function()
-    for _, host in ipairs { "127.0.0.1", "127.1", "127.255.0.1:1", "[::1]", "[0:0::1]:1", "[::ffff:127.0.0.1]", "localhost:1",
-      "LocalHost.", "localhost:" } do
+    for _, host in ipairs { "127.0.0.1", "127.1", "127.255.0.1:1", "[::1]", "[0:0::1]:1", "[::ffff:127.0.0.1]",
+      "localhost:1", "LocalHost.", "localhost:" } do
       assert.is_true(C.mw_server_is_local("https://" .. host), host)
     end
     for _, host in ipairs { "10.0.0.1", "0.0.0.0", "[::2]", "localhost.example", "alocalhost", "1", ("a"):rep(300) } do
@@ -78,6 +86,24 @@ describe("http", function()
         assert.are.equal(('%s:0%d: connection refused: is the API server running (kubeconfig spec, context "c")?')
           :format(host, port), r.message)
       end
+    end)
+
+    it("says where a proxy that cannot be used comes from", function()
+      environment { HTTPS_PROXY = "http://no.invalid:1" }
+      local says = "api.invalid: the proxy cannot be used (Could not resolve proxy: no.invalid): check "
+      local r = fetch('"server": "https://api.invalid"')
+      assert.are.same({ "ECONNECT", says .. ENVIRONMENT }, { r.err, r.message })
+      r = fetch('"server": "https://api.invalid", "proxy-url": "http://no.invalid:2"')
+      assert.are.same({ "ECONNECT", says .. KUBECONFIG }, { r.err, r.message })
+
+      peer = transport.peer(function() end)
+      environment { ALL_PROXY = "socks5h://127.0.0.1:" .. peer.port }
+      local started = client:start(client:endpoint('"server": "http://api.invalid:8080"'))
+      assert.is_true(client:pump(function() return peer.connections[1] end))
+      peer.connections[1]:send("\5\1") -- Kerberos, which it was not offered
+      client:finish(started)
+      assert.are.equal("ECONNECT", started.err)
+      assert.matches("the proxy cannot be used %(.+%): check " .. ENVIRONMENT .. "$", started.message)
     end)
   end)
 end)
