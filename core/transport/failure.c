@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libcurl's error codes mean to us, in words. Never names a secret: libcurl's own texts hold
-// hosts, addresses and OpenSSL's reasons, and no header.
+// hosts, addresses and OpenSSL's reasons, and no header; those that hold a password stay unsaid.
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -76,6 +76,9 @@ static const char *proxy_source(const struct mw_kubeconfig *k, char *room, size_
   return room;
 }
 
+// Of a proxy's address that it cannot read, libcurl quotes the whole, with the password in it.
+static bool quotes_proxy(const char *detail) { return mentions(detail, "Unsupported proxy"); }
+
 static void proxy_failure(const struct place *p, struct mw_err *err) {
   mw_err_set(err, MW_ECONNECT, "%s: the proxy cannot be used (%s): check %s", p->host, p->detail,
              p->proxy);
@@ -142,6 +145,11 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
   const struct mw_kubeconfig *k = mw_endpoint_config(r->endpoint);
   char room[MW_ERR_MESSAGE_MAX];
   struct place p = {k, mw_endpoint_host(r->endpoint), detail, proxy_source(k, room, sizeof room)};
+  if (quotes_proxy(detail)) {
+    p.detail = "its address is not valid";
+    proxy_failure(&p, err);
+    return;
+  }
   switch (code) {
     case CURLE_COULDNT_CONNECT:
       connect_failure(&p, os_errno, err);

@@ -105,5 +105,15 @@ describe("http", function()
       assert.are.equal("ECONNECT", started.err)
       assert.matches("the proxy cannot be used %(.+%): check " .. ENVIRONMENT .. "$", started.message)
     end)
+
+    it("does not repeat the address of one that cannot be read, which may hold a password", function()
+      local says = "api.invalid: the proxy cannot be used (its address is not valid): check "
+      for _, proxy in ipairs { "http://joe:s3cret@a b:1", "gopher://joe:s3cret@a:1" } do
+        environment { HTTPS_PROXY = proxy }
+        assert.are.equal(says .. ENVIRONMENT, fetch('"server": "https://api.invalid"').message)
+      end
+      local r = fetch('"server": "https://api.invalid", "proxy-url": "http://joe:s3cret@h:port:x"')
+      assert.are.same({ "ECONNECT", says .. KUBECONFIG }, { r.err, r.message })
+    end)
   end)
 end)
