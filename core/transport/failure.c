@@ -117,6 +117,10 @@ static struct mw_slice proxy_of(const struct place *p) {
   return is_server(p->config, peer) ? mw_slice(NULL, 0) : peer;
 }
 
+static const char *server_name(const struct place *p) {
+  return p->config->foreign ? "server" : "API server";
+}
+
 static void connect_failure(const struct place *p, long os_errno, struct mw_err *err) {
   struct mw_slice proxy = proxy_of(p);
   bool refused = os_errno == ECONNREFUSED;
@@ -127,9 +131,29 @@ static void connect_failure(const struct place *p, long os_errno, struct mw_err 
                MW_SLICE_ARGS(proxy), why, p->proxy);
   } else if (refused) {
     mw_err_set(err, MW_EREFUSED, "%s: connection refused: is the %s running (%s)?", p->host,
-               p->config->foreign ? "server" : "API server", p->config->origin);
+               server_name(p), p->config->origin);
   } else {
     mw_err_set(err, MW_ECONNECT, "%s: could not connect (%s; %s)", p->host, why, p->config->origin);
+  }
+}
+
+static long tunnel_status(const struct mw_request *r) {
+  long status = 0;
+  curl_easy_getinfo(r->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+  return status;
+}
+
+// A proxy that was asked for a tunnel and answered with something else. That it could not reach
+// the server (5xx) passes, as a server that refuses does.
+static void tunnel_failure(const struct place *p, long status, struct mw_err *err) {
+  if (status >= 500) {
+    mw_err_set(err, MW_EREFUSED,
+               "%s: the proxy could not connect (%s): is the %s running (%s), and can the proxy "
+               "reach it (%s)?",
+               p->host, p->detail, server_name(p), p->config->origin, p->proxy);
+  } else {
+    mw_err_set(err, MW_ECONNECT, "%s: the proxy refused to connect (%s): check %s", p->host,
+               p->detail, p->proxy);
   }
 }
 
@@ -185,6 +209,8 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
     case CURLE_SEND_ERROR:
       if (mentions(detail, "alert")) {
         tls_failure(&p, code, err);
+      } else if (mentions(detail, "CONNECT tunnel failed")) {
+        tunnel_failure(&p, tunnel_status(r), err);
       } else {
         eof(&p, err);
       }

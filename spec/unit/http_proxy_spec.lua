@@ -115,5 +115,31 @@ describe("http", function()
       local r = fetch('"server": "https://api.invalid", "proxy-url": "http://joe:s3cret@h:port:x"')
       assert.are.same({ "ECONNECT", says .. KUBECONFIG }, { r.err, r.message })
     end)
+
+    it("takes a tunnel that is refused for no lost connection, and asks no second time", function()
+      local status
+      peer = transport.peer(function(_, connection)
+        connection:answer(status, { ["Content-Type"] = "text/html" }, "<h1>No</h1>")
+      end)
+      local proxy = "http://127.0.0.1:" .. peer.port
+      environment { HTTPS_PROXY = proxy }
+      local own = ('"server": "https://api.invalid", "proxy-url": "%s"'):format(proxy)
+      for _, refused in ipairs { 403, 407 } do
+        status = refused
+        local says = ("api.invalid: the proxy refused to connect (CONNECT tunnel failed, response %d): check ")
+          :format(status)
+        for cluster, source in pairs { ['"server": "https://api.invalid"'] = ENVIRONMENT, [own] = KUBECONFIG } do
+          local r = client:fetch(client:endpoint(cluster))
+          assert.are.same({ "ECONNECT", says .. source, "", {} }, { r.err, r.message, r.error_body, r.parts })
+        end
+      end
+      status = 502
+      local r = client:fetch(client:endpoint(own))
+      assert.are.same({ "EREFUSED", "api.invalid: the proxy could not connect (CONNECT tunnel failed, response 502)" ..
+        ': is the API server running (kubeconfig spec, context "c"), and can the proxy reach it (' .. KUBECONFIG ..
+        ")?" }, { r.err, r.message })
+      assert.are.equal(5, #peer.requests)
+      assert.are.equal("CONNECT", peer.requests[5].method)
+    end)
   end)
 end)
