@@ -11,11 +11,18 @@
 
 // Who failed and where that came from.
 struct place {
+  CURL *easy;
   const struct mw_kubeconfig *config;
   const char *host;
   const char *detail;  // libcurl's words
   const char *proxy;   // what to check when it is the proxy's fault
 };
+
+static long info(const struct place *p, CURLINFO what) {
+  long value = 0;
+  curl_easy_getinfo(p->easy, what, &value);
+  return value;
+}
 
 static bool mentions(const char *text, const char *what) { return strstr(text, what) != NULL; }
 
@@ -33,7 +40,7 @@ static const char *ca_option(const struct place *p) {
   return p->config->foreign ? "the option ca" : "certificate-authority";
 }
 
-static void tls_failure(const struct place *p, CURLcode code, struct mw_err *err) {
+static void server_tls_failure(const struct place *p, CURLcode code, struct mw_err *err) {
   if (mentions(p->detail, "subject name")) {
     mw_err_set(err, MW_ETLS,
                "%s: the server's certificate is for another name (%s): check server and "
@@ -67,6 +74,31 @@ static void tls_failure(const struct place *p, CURLcode code, struct mw_err *err
                p->host, p->config->origin);
   } else {
     mw_err_set(err, MW_ETLS, "%s: TLS failed (%s; %s)", p->host, p->detail, p->config->origin);
+  }
+}
+
+// What goes on with an https:// proxy before anything is said to the server. The kubeconfig's CA is
+// not for it.
+static void proxy_tls_failure(const struct place *p, CURLcode code, struct mw_err *err) {
+  const char *what = "TLS with the proxy failed";
+  if (mentions(p->detail, "subject name")) {
+    what = "the proxy's certificate is for another name";
+  } else if (mentions(p->detail, "expired") || mentions(p->detail, "not yet valid")) {
+    what = "the proxy's certificate is not valid at this time";
+  } else if (code == CURLE_PEER_FAILED_VERIFICATION) {
+    what = "the proxy's certificate is not signed by a CA of this system";
+  } else if (mentions(p->detail, "wrong version number")) {
+    what = "the proxy does not speak TLS, is it http:// instead?";
+  }
+  mw_err_set(err, MW_ETLS, "%s: %s (%s): check %s", p->host, what, p->detail, p->proxy);
+}
+
+// libcurl 7.88 sets a proxy's result to an error when TLS with it begins, and to 0 when it stands.
+static void tls_failure(const struct place *p, CURLcode code, struct mw_err *err) {
+  if (info(p, CURLINFO_PROXY_SSL_VERIFYRESULT) != 0) {
+    proxy_tls_failure(p, code, err);
+  } else {
+    server_tls_failure(p, code, err);
   }
 }
 
@@ -137,16 +169,10 @@ static void connect_failure(const struct place *p, long os_errno, struct mw_err 
   }
 }
 
-static long tunnel_status(const struct mw_request *r) {
-  long status = 0;
-  curl_easy_getinfo(r->easy, CURLINFO_HTTP_CONNECTCODE, &status);
-  return status;
-}
-
 // A proxy that was asked for a tunnel and answered with something else. That it could not reach
 // the server (5xx) passes, as a server that refuses does.
-static void tunnel_failure(const struct place *p, long status, struct mw_err *err) {
-  if (status >= 500) {
+static void tunnel_failure(const struct place *p, struct mw_err *err) {
+  if (info(p, CURLINFO_HTTP_CONNECTCODE) >= 500) {
     mw_err_set(err, MW_EREFUSED,
                "%s: the proxy could not connect (%s): is the %s running (%s), and can the proxy "
                "reach it (%s)?",
@@ -161,14 +187,25 @@ static void eof(const struct place *p, struct mw_err *err) {
   mw_err_set(err, MW_EEOF, "%s: the connection ended early (%s)", p->host, p->detail);
 }
 
+// After the connection stood.
+static void transfer_failure(const struct place *p, CURLcode code, struct mw_err *err) {
+  if (mentions(p->detail, "alert")) {
+    tls_failure(p, code, err);
+  } else if (mentions(p->detail, "CONNECT tunnel failed")) {
+    tunnel_failure(p, err);
+  } else {
+    eof(p, err);
+  }
+}
+
 void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
   CURLcode code = (CURLcode)curl_code;
-  long os_errno = 0;
-  curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
-  const char *detail = r->curl_error[0] != '\0' ? r->curl_error : curl_easy_strerror(code);
   const struct mw_kubeconfig *k = mw_endpoint_config(r->endpoint);
+  const char *detail = r->curl_error[0] != '\0' ? r->curl_error : curl_easy_strerror(code);
   char room[MW_ERR_MESSAGE_MAX];
-  struct place p = {k, mw_endpoint_host(r->endpoint), detail, proxy_source(k, room, sizeof room)};
+  struct place p = {r->easy, k, mw_endpoint_host(r->endpoint), detail,
+                    proxy_source(k, room, sizeof room)};
+  long os_errno = info(&p, CURLINFO_OS_ERRNO);
   if (quotes_proxy(detail)) {
     p.detail = "its address is not valid";
     proxy_failure(&p, err);
@@ -207,13 +244,7 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
       return;
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
-      if (mentions(detail, "alert")) {
-        tls_failure(&p, code, err);
-      } else if (mentions(detail, "CONNECT tunnel failed")) {
-        tunnel_failure(&p, tunnel_status(r), err);
-      } else {
-        eof(&p, err);
-      }
+      transfer_failure(&p, code, err);
       return;
     case CURLE_URL_MALFORMAT:
       mw_err_set(err, MW_EINVAL, "%s: not a valid address (%s; %s)", p.host, detail, k->origin);

@@ -141,5 +141,70 @@ describe("http", function()
       assert.are.equal(5, #peer.requests)
       assert.are.equal("CONNECT", peer.requests[5].method)
     end)
+
+    describe("and TLS,", function()
+      local dir, server
+
+      setup(function()
+        dir = transport.tmpdir()
+        transport.make_ca(dir, "ca")
+        transport.make_ca(dir, "other")
+        transport.make_cert(dir, "ca", "server", "IP:127.0.0.1")
+      end)
+
+      teardown(function() transport.rmdir(dir) end)
+
+      before_each(function() server = transport.h2(dir, "server") end)
+
+      after_each(function() server:close() end)
+
+      it("blames the proxy for its own certificate, for which the CA of the cluster is not", function()
+        local proxy = "https://127.0.0.1:" .. server.port
+        local cluster = ('"server": "https://api.invalid", "certificate-authority": "%s/ca.crt"'):format(dir)
+        local says = "^api%.invalid: the proxy's certificate is not signed by a CA of this system %(.+%): check "
+        environment { HTTPS_PROXY = proxy }
+        local r = fetch(cluster)
+        assert.are.equal("ETLS", r.err)
+        assert.matches(says .. ENVIRONMENT .. "$", r.message)
+        environment {}
+        assert.matches(says .. KUBECONFIG:gsub("%p", "%%%0") .. "$",
+          fetch(('%s, "proxy-url": "%s"'):format(cluster, proxy)).message)
+      end)
+
+      it("blames the proxy that speaks none", function()
+        peer = transport.peer(function() end)
+        environment { HTTPS_PROXY = "https://127.0.0.1:" .. peer.port }
+        local r = client:start(client:endpoint('"server": "https://api.invalid"'))
+        assert.is_true(client:pump(function() return peer.connections[1] end))
+        peer.connections[1]:send("HTTP/1.1 400 Bad Request\r\n\r\n")
+        client:finish(r)
+        assert.are.equal("ETLS", r.err)
+        assert.matches("^api%.invalid: the proxy does not speak TLS, is it http:// instead%? %(.+%): check " ..
+          ENVIRONMENT .. "$", r.message)
+      end)
+
+      it("blames the cluster for the certificate of a server behind a tunnel", function()
+        local upstream = uv.new_tcp()
+        peer = transport.peer(function(_, connection)
+          connection.socket:read_stop()
+          upstream:connect("127.0.0.1", server.port, function(failed)
+            assert(not failed, failed)
+            upstream:read_start(function(_, data)
+              if data then connection:send(data) else connection:close() end
+            end)
+            connection.socket:read_start(function(_, data)
+              if data then upstream:write(data) end
+            end)
+            connection:send("HTTP/1.1 200 OK\r\n\r\n")
+          end)
+        end)
+        local r = fetch(('"proxy-url": "http://127.0.0.1:%d", %s'):format(peer.port,
+          server:cluster(dir .. "/other.crt")))
+        upstream:close()
+        assert.are.equal("ETLS", r.err)
+        assert.matches("^127%.0%.0%.1:%d+: the server's certificate is not signed by the CA of kubeconfig spec, " ..
+          'context "c" %(.+%): check certificate%-authority$', r.message)
+      end)
+    end)
   end)
 end)
