@@ -10,8 +10,8 @@
 //                     SOCKS5 unless told otherwise, which it is. What ends a connection frees
 //                     only what there is.
 //   PSL               Of cookies, which are never turned on.
-//   IDN               For a host name that is not ASCII. One that is percent-encoded, or that of
-//                     HTTPS_PROXY, gets so far, and libcurl refuses it when there is no libidn2.
+//   IDN               For a host name that is not ASCII. That of HTTPS_PROXY gets so far, and
+//                     libcurl refuses it when there is no libidn2.
 //   Brotli, zstd      CURLOPT_ACCEPT_ENCODING is never set, but a server may say
 //                     Transfer-Encoding, whatever was asked for: it gets a decoder that takes no
 //                     byte, and its answer is refused.

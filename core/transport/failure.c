@@ -183,6 +183,14 @@ static void tunnel_failure(const struct place *p, struct mw_err *err) {
   }
 }
 
+// libcurl does not say whose address it is.
+static void bad_address(const struct place *p, struct mw_err *err) {
+  bool proxy = may_have_proxy(p->config);
+  mw_err_set(err, MW_EINVAL, "%s: not a valid address%s (%s; %s)%s%s", p->host,
+             proxy ? ", or the proxy's is none" : "", p->detail, p->config->origin,
+             proxy ? ": check also " : "", proxy ? p->proxy : "");
+}
+
 static void eof(const struct place *p, struct mw_err *err) {
   mw_err_set(err, MW_EEOF, "%s: the connection ended early (%s)", p->host, p->detail);
 }
@@ -247,7 +255,7 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
       transfer_failure(&p, code, err);
       return;
     case CURLE_URL_MALFORMAT:
-      mw_err_set(err, MW_EINVAL, "%s: not a valid address (%s; %s)", p.host, detail, k->origin);
+      bad_address(&p, err);
       return;
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:

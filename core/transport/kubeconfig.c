@@ -146,6 +146,26 @@ static bool ascii(const char *s) {
   return *s == '\0';
 }
 
+// Whether host:port has a percent sign, but for that of an IPv6 zone: libcurl decodes such names,
+// and then they are not ASCII, or not what they look like.
+static bool encoded(const char *host) {
+  size_t n = strcspn(host, "/?#");
+  const char *zone = *host == '[' ? memchr(host, ']', n) : NULL;
+  size_t skipped = zone != NULL ? (size_t)(zone - host) : 0;
+  return memchr(host + skipped, '%', n - skipped) != NULL;
+}
+
+// Whether a host is written in a way that libcurl takes.
+static bool check_spelling(struct reader *r, const char *key, const char *host) {
+  if (!ascii(host)) {
+    fail(r, MW_EINVAL, key, "must be ASCII: a name of other letters has a form with xn--");
+  } else if (encoded(host)) {
+    fail(r, MW_EINVAL, key,
+         "must not be percent-encoded: a name of other letters has a form with xn--");
+  }
+  return r->rc == 0;
+}
+
 static void check_server(struct reader *r, struct mw_kubeconfig *k) {
   if (k->server == NULL) {
     fail(r, MW_EINVAL, "", "it has no server; add `server: https://host:port`");
@@ -156,8 +176,8 @@ static void check_server(struct reader *r, struct mw_kubeconfig *k) {
                                                          : NULL;
   if (host == NULL) {
     fail(r, MW_EINVAL, "server", "must begin with https:// or http://");
-  } else if (!ascii(host)) {
-    fail(r, MW_EINVAL, "server", "must be ASCII: a name of other letters has a form with xn--");
+  } else if (!check_spelling(r, "server", host)) {
+    return;
   } else if (*host == '\0' || *host == '/' || *host == ':' || !plain_url(k->server) ||
              strpbrk(host, "?#@\\") != NULL) {
     fail(r, MW_EINVAL, "server", "is not an address such as https://host:6443");
@@ -170,7 +190,12 @@ static void check_proxy(struct reader *r, const char *url) {
   static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://"};
   if (url == NULL) return;
   for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
-    if (starts_with(url, schemes[i]) && url[strlen(schemes[i])] != '\0' && plain_url(url)) return;
+    if (!starts_with(url, schemes[i])) continue;
+    const char *host = url + strlen(schemes[i]);
+    // A password before it may be percent-encoded.
+    const char *at = memrchr(host, '@', strcspn(host, "/?#"));
+    if (!check_spelling(r, "proxy-url", at != NULL ? at + 1 : host)) return;
+    if (*host != '\0' && plain_url(url)) return;
   }
   fail(r, MW_EINVAL, "proxy-url", "must be an http://, https:// or socks5:// address");
 }

@@ -267,6 +267,26 @@ exec:
       cluster_says("server is not an address such as https://host:6443", "server: https://u:p@host")
       cluster_says("server must be ASCII: a name of other letters has a form with xn--",
         "server: https://münchen.example")
+      for _, host in ipairs { "m%C3%BCnchen.example:6443/p", "h%6Fst", "[::1]%41:1" } do
+        cluster_says("server must not be percent-encoded: a name of other letters has a form with xn--",
+          'server: "https://' .. host .. '"')
+      end
+      for _, server in ipairs { "https://[fe80::1%25eth0]:6443", "https://[fe80::1%eth0]", "https://h/a%20b" } do
+        assert.are.equal(server, str(assert(parse(config(('server: "%s"'):format(server)))).server))
+      end
+    end)
+
+    it("proxies whose host is written in a way that no name is", function()
+      cluster_says("proxy-url must be ASCII: a name of other letters has a form with xn--",
+        "server: https://h\nproxy-url: http://pröxy.example:1")
+      for _, proxy in ipairs { "http://b%C3%BCcher:1", "socks5://joe:s3%40cret@h%6Fst" } do
+        cluster_says("proxy-url must not be percent-encoded: a name of other letters has a form with xn--",
+          ('server: https://h\nproxy-url: "%s"'):format(proxy))
+      end
+      for _, proxy in ipairs { "http://joe:s3%40cret@h:1", "https://[fe80::1%25eth0]:1/%41" } do
+        local k = assert(parse(config(('server: https://h\nproxy-url: "%s"'):format(proxy))))
+        assert.are.equal(proxy, str(k.proxy_url))
+      end
     end)
 
     it("clusters that contradict themselves", function()
