@@ -101,8 +101,11 @@ static int client_identity(lua_State *L) {
 static int client_unknown(lua_State *L) {
   lua_settop(L, 2);
   struct mw_err err;
-  mw_err_set(&err, MW_EHTTP, "%s", luaL_checkstring(L, 2));
-  mw_endpoint_unknown(mw_bind_endpoint(L, 1), &err);
+  struct mw_endpoint *e = mw_bind_endpoint(L, 1);
+  const char *said = luaL_checkstring(L, 2);
+  if (mw_endpoint_config(e)->foreign) return 1;  // at any length
+  mw_err_set(&err, MW_EHTTP, "%s", said);
+  mw_endpoint_unknown(e, &err);
   lua_pushstring(L, err.message);
   return 1;
 }

@@ -9,6 +9,8 @@
 
 #include "transport/internal.h"
 
+enum { SAID_MAX = 200 };
+
 // Who failed and where that came from.
 struct place {
   CURL *easy;
@@ -271,7 +273,11 @@ void mw_failure(const struct mw_request *r, int curl_code, struct mw_err *err) {
 void mw_endpoint_unknown(const struct mw_endpoint *e, struct mw_err *err) {
   struct mw_err said = *err;
   if (mw_endpoint_config(e)->foreign) return;
-  mw_err_set(err, said.code, "%s: the server does not know who asks (%s): check the user of %s",
-             mw_endpoint_host(e), said.message, mw_endpoint_config(e)->origin);
+  // What is advised has room behind it.
+  size_t all = strlen(said.message), n = all < SAID_MAX ? all : SAID_MAX;
+  while (n < all && n > 0 && ((unsigned char)said.message[n] & 0xC0) == 0x80) n--;
+  mw_err_set(err, said.code, "%s: the server does not know who asks (%.*s%s): check the user of %s",
+             mw_endpoint_host(e), (int)n, said.message, n < all ? "..." : "",
+             mw_endpoint_config(e)->origin);
   err->http_status = said.http_status;
 }

@@ -174,16 +174,19 @@ local function shown(body)
 end
 
 local function refusal(client, response)
-  local given = response.object
+  local status, given = response.status, response.object
+  local function fails(reason, message, details)
+    -- Whoever answered: what authenticates in front of an API server knows nothing of Status.
+    if status == 401 then message = core.client.unknown(client, message) end
+    return errors.refusal(status, reason, message, details)
+  end
   if not given or given.kind ~= "Status" then
-    local message = ("the server answered %d%s"):format(response.status, shown(response.body))
-    return errors.refusal(response.status, nil, message)
+    return fails(nil, ("the server answered %d%s"):format(status, shown(response.body)))
   end
   local reason = text_of(given.reason)
   local message = text_of(given.message)
-    or ("the server answered %d%s"):format(response.status, reason and " (" .. reason .. ")" or "")
-  if response.status == 401 then message = core.client.unknown(client, message) end
-  local err = errors.refusal(response.status, reason, message, type(given.details) == "table" and given.details or nil)
+    or ("the server answered %d%s"):format(status, reason and " (" .. reason .. ")" or "")
+  local err = fails(reason, message, type(given.details) == "table" and given.details or nil)
   err.continue = type(given.metadata) == "table" and text_of(given.metadata.continue) or nil
   return err
 end

@@ -123,6 +123,8 @@ describe("a request", function()
   it("that a server refuses because it does not know who asks names the user's kubeconfig", function()
     local server = serve(function(request)
       if request.path == "/proxy" then return { status = 401, body = "log in first" } end
+      if request.path == "/odd" then return { status = 401, body = '{"error":"invalid_token"}' } end
+      if request.path == "/long" then return status(401, "Unauthorized", ("ä"):rep(5000)) end
       return status(401, "Unauthorized", "Unauthorized")
     end)
     run(server, [[
@@ -131,9 +133,18 @@ describe("a request", function()
       assert(err.message:find("^127%.0%.0%.1:%d+: the server does not know who asks %(Unauthorized%): "
         .. "check the user of kubeconfig .+"), err.message)
       local _, proxied = kube.try_request { path = "/proxy" }
-      same("the server answered 401: log in first", proxied.message)
+      local function says(text, failed)
+        same({ "unauthorized", 401 }, { failed.code, failed.status })
+        local said, rest = failed.message:match("^127%.0%.0%.1:%d+: the server does not know who asks (%b()): (.+)$")
+        same("(" .. text .. ")", said)
+        assert(rest:find('^check the user of kubeconfig .+, context ".+"$'), failed.message)
+      end
+      says("the server answered 401: log in first", proxied)
+      says('the server answered 401: {"error":"invalid_token"}', select(2, kube.try_request { path = "/odd" }))
+      says(("ä"):rep(100) .. "...", select(2, kube.try_request { path = "/long" }))
       local _, other = kube.http.try_get(kube.new_client():server() .. "/")
       same("Unauthorized", other.message)
+      same(("ä"):rep(5000), select(2, kube.http.try_get(kube.new_client():server() .. "/long")).message)
     ]])
   end)
 
