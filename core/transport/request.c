@@ -45,8 +45,7 @@ static void count_attempt(struct mw_request *r) {
                  r->head_done ? r->status : 0, seconds);
 }
 
-// Takes the attempt away from libcurl. Never inside a curl frame, and in no state in which data
-// would be accepted.
+// Takes the attempt away from libcurl. Never inside a curl frame.
 static void close_attempt(struct mw_request *r) {
   count_attempt(r);
   mw_timer_cancel(&r->idle_timer);
