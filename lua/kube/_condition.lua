@@ -23,11 +23,6 @@ local KNOWN = {
 }
 local STATUS = { [true] = "True", [false] = "False", True = "True", False = "False", Unknown = "Unknown" }
 
-local function conditions(obj)
-  local status = some(obj.status)
-  return status and some(status.conditions) or nil
-end
-
 local function find(list, type_name)
   for i, condition in ipairs(list or {}) do
     if condition.type == type_name then return i, condition end
@@ -48,7 +43,7 @@ function M.get(obj, type_name)
   check_type("condition.get", type_name)
   if some(obj) == nil then return nil end
   object.check("condition.get", "the object", obj)
-  local _, condition = find(conditions(obj), type_name)
+  local _, condition = find(object.conditions("condition.get", "the object", obj), type_name)
   return condition
 end
 
@@ -97,7 +92,7 @@ end
 function M.set(obj, condition)
   object.check_own("condition.set", "the object", obj)
   local wanted = checked("condition.set", condition)
-  local at, current = find(conditions(obj), wanted.type)
+  local at, current = find(object.conditions("condition.set", "the object", obj), wanted.type)
   local new = next_condition(obj, current, wanted)
   if current and codec.encode_sorted(current) == codec.encode_sorted(new) then return false end
   if not some(obj.status) then obj.status = codec.object {} end
@@ -116,7 +111,7 @@ function M.remove(obj, type_name)
   check_type("condition.remove", type_name)
   local changed = false
   while true do
-    local at = find(conditions(obj), type_name)
+    local at = find(object.conditions("condition.remove", "the object", obj), type_name)
     if not at then return changed end
     table.remove(obj.status.conditions, at)
     changed = true

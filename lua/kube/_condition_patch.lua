@@ -17,8 +17,7 @@ local some = object.some
 -- The list as it shall be, and whether it is another one. The generation that conditions are about is that of
 -- the object which the script has seen, not of the one that was read after a conflict.
 local function merged(obj, current, wanted)
-  local status = some(current.status)
-  local list = codec.copy(status and some(status.conditions) or codec.array {})
+  local list = codec.copy(object.conditions("condition.patch", "the object", current) or codec.array {})
   local scratch = { metadata = { generation = object.metadata(obj).generation }, status = { conditions = list } }
   local changed = false
   for _, one in ipairs(wanted) do changed = condition.set(scratch, one) or changed end

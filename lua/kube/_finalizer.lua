@@ -13,6 +13,14 @@ local function check_name(what, name)
   end
 end
 
+local function contains(what, obj, name)
+  local list = object.member(what, "the object", "metadata.finalizers", object.metadata(obj).finalizers)
+  for _, other in ipairs(list or {}) do
+    if other == name then return true end
+  end
+  return false
+end
+
 --- Whether an object has a finalizer.
 ---@param obj table
 ---@param name string
@@ -20,10 +28,7 @@ end
 function M.has(obj, name)
   object.check("finalizer.has", "the object", obj)
   check_name("finalizer.has", name)
-  for _, other in ipairs(object.some(object.metadata(obj).finalizers) or {}) do
-    if other == name then return true end
-  end
-  return false
+  return contains("finalizer.has", obj, name)
 end
 
 --- Adds a finalizer to an object of the script's own.
@@ -33,7 +38,7 @@ end
 function M.add(obj, name)
   object.check_own("finalizer.add", "the object", obj)
   check_name("finalizer.add", name)
-  if M.has(obj, name) then return false end
+  if contains("finalizer.add", obj, name) then return false end
   local metadata = object.own_metadata(obj)
   metadata.finalizers = object.some(metadata.finalizers) or codec.array {}
   table.insert(metadata.finalizers, name)
@@ -47,7 +52,7 @@ end
 function M.remove(obj, name)
   object.check_own("finalizer.remove", "the object", obj)
   check_name("finalizer.remove", name)
-  if not M.has(obj, name) then return false end
+  if not contains("finalizer.remove", obj, name) then return false end
   local list = obj.metadata.finalizers
   for i = #list, 1, -1 do
     if list[i] == name then table.remove(list, i) end

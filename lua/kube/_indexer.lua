@@ -1,6 +1,7 @@
 -- client-go's names on the reader of a store: Indexer, Store and Lister are one object here.
 local core = require "kube._core"
 local errors = require "kube._error"
+local object = require "kube._object"
 local options = require "kube._options"
 
 --- What is in the cache of an informer: client-go's Lister, Indexer and Store in one. It never waits.
@@ -43,10 +44,7 @@ end
 ---@return table?
 function Reader:get(key, more)
   if more ~= nil then errors.misuse("get takes one key, \"namespace/name\"") end
-  if type(key) == "table" then
-    local meta = key.metadata or {}
-    key = meta.namespace and (meta.namespace .. "/" .. tostring(meta.name)) or meta.name
-  end
+  if type(key) == "table" then key = object.key("get", "the object", key) end
   if type(key) ~= "string" then errors.misuse("get takes a key such as \"default/web\"") end
   return raw_get(self, key)
 end

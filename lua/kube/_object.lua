@@ -15,11 +15,35 @@ end
 
 local some = M.some
 
---- The object, or misuse. what names the function in messages, and role the argument.
+local function kind(value) return value == null and "null" or "a " .. type(value) end
+
+local function check_table(what, role, path, value)
+  if type(value) ~= "table" then
+    errors.misuse("%s: the %s of %s must be a table, not %s", what, path, role, kind(value))
+  end
+end
+
+--- A member of an object, or misuse unless it is a table; nil where it is absent or null. what names the function in
+--- messages, and role the argument.
+function M.member(what, role, path, value)
+  value = some(value)
+  if value ~= nil then check_table(what, role, path, value) end
+  return value
+end
+
+--- The same of a list of tables.
+function M.list(what, role, path, value)
+  local list = M.member(what, role, path, value)
+  for i, entry in ipairs(list or {}) do check_table(what, role, ("%s[%d]"):format(path, i), entry) end
+  return list
+end
+
+--- The object, or misuse.
 function M.check(what, role, object)
   if type(object) ~= "table" then
-    errors.misuse("%s: %s must be an object, not a %s", what, role, object == null and "null" or type(object))
+    errors.misuse("%s: %s must be an object, not %s", what, role, kind(object))
   end
+  M.member(what, role, "metadata", rawget(object, "metadata")) -- raw: that of a cached object need not be decoded
   return object
 end
 
@@ -33,7 +57,10 @@ function M.check_own(what, role, object)
 end
 
 --- Its metadata as it is, perhaps {}; not for changing.
-function M.metadata(object) return some(object.metadata) or {} end
+function M.metadata(object)
+  local metadata = object.metadata
+  return type(metadata) == "table" and metadata or {}
+end
 
 --- Its metadata, made when there is none.
 function M.own_metadata(object)
@@ -43,8 +70,21 @@ end
 
 --- Its namespace, or nil when it has none.
 function M.namespace(object)
-  local namespace = some(M.metadata(object).namespace)
-  return namespace ~= "" and namespace or nil
+  local namespace = M.metadata(object).namespace
+  return type(namespace) == "string" and namespace ~= "" and namespace or nil
+end
+
+--- Its key, as kube.key has it, or misuse.
+function M.key(what, role, object)
+  M.check(what, role, object)
+  if type(M.metadata(object).name) ~= "string" then errors.misuse("%s: %s has no metadata.name", what, role) end
+  return codec.object_key(object)
+end
+
+--- Its conditions, or nil.
+function M.conditions(what, role, object)
+  local status = M.member(what, role, "status", object.status)
+  return status and M.list(what, role, "status.conditions", status.conditions)
 end
 
 --- "Deployment web/a", for messages.

@@ -24,11 +24,19 @@ local function is_same(a, b)
   return a.kind == b.kind and a.name == b.name and group_of(a.apiVersion) == group_of(b.apiVersion)
 end
 
-local function references(child) return some(object.metadata(child).ownerReferences) or {} end
+local function references(what, role, child)
+  return object.list(what, role, "metadata.ownerReferences", object.metadata(child).ownerReferences) or {}
+end
 
-local function find(child, wanted)
-  for i, reference in ipairs(references(child)) do
+local function find(what, child, wanted)
+  for i, reference in ipairs(references(what, "the child", child)) do
     if is_same(reference, wanted) then return i, reference end
+  end
+end
+
+local function find_controller(what, role, child)
+  for _, reference in ipairs(references(what, role, child)) do
+    if reference.controller == true then return reference end
   end
 end
 
@@ -57,7 +65,7 @@ local function check_namespaces(what, child, owner)
 end
 
 local function check_controller(child, owner, wanted)
-  local current = M.controller_of(child)
+  local current = find_controller("set_owner", "the child", child)
   if not current or is_same(current, wanted) then return end
   error(errors.new("already_owned", ("%s is controlled by %s %s already, so %s cannot control it too; "
     .. "choose another name for it, or { controller = false }"):format(object.describe(child), current.kind,
@@ -93,7 +101,7 @@ function M.set_owner(child, owner, opts)
   if block then reference.blockOwnerDeletion = true end
   local metadata = object.own_metadata(child)
   local list = some(metadata.ownerReferences) or codec.array {}
-  list[find(child, reference) or #list + 1] = reference
+  list[find("set_owner", child, reference) or #list + 1] = reference
   metadata.ownerReferences = list
   return child
 end
@@ -104,7 +112,7 @@ end
 ---@return boolean changed false when it was not an owner
 function M.remove_owner(child, owner)
   object.check_own("remove_owner", "the child", child)
-  local at = find(child, reference_to("remove_owner", owner))
+  local at = find("remove_owner", child, reference_to("remove_owner", owner))
   if not at then return false end
   table.remove(child.metadata.ownerReferences, at)
   return true
@@ -116,7 +124,7 @@ end
 ---@return boolean
 function M.is_owned_by(child, owner)
   object.check("is_owned_by", "the child", child)
-  local _, reference = find(child, reference_to("is_owned_by", owner))
+  local _, reference = find("is_owned_by", child, reference_to("is_owned_by", owner))
   if not reference then return false end
   local uid = some(object.metadata(owner).uid)
   return uid == nil or some(reference.uid) == nil or reference.uid == uid
@@ -127,10 +135,7 @@ end
 ---@return kube.OwnerReference?
 function M.controller_of(child)
   object.check("controller_of", "the object", child)
-  for _, reference in ipairs(references(child)) do
-    if reference.controller == true then return reference end
-  end
-  return nil
+  return find_controller("controller_of", "the object", child)
 end
 
 return M

@@ -94,6 +94,20 @@ describe("conditions", function()
     refused("takes the type of a condition", condition.get, o)
   end)
 
+  it("are where the API has them, or it is said", function()
+    local ready_now = { type = "Ready", status = true }
+    refused("condition.get: the metadata of the object must be a table, not a number", condition.get, { metadata = 3 },
+      "Ready")
+    refused("condition.set: the metadata of the object must be a table", condition.set, { metadata = true }, ready_now)
+    refused("condition.get: the status of the object must be a table, not a number", condition.get, { status = 3 },
+      "Ready")
+    refused("condition.get: the status.conditions of the object must be a table, not a string", condition.is_true,
+      { status = { conditions = "x" } }, "Ready")
+    refused("condition.set: the status.conditions[1] of the object must be a table, not a number", condition.set,
+      { status = { conditions = { 3 } } }, ready_now)
+    refused("condition.remove: the status of the object must be a table", condition.remove, { status = 3 }, "Ready")
+  end)
+
   it("are removed by type", function()
     local o = object(ready(), { type = "Up", status = "True" }, ready())
     assert.is_true(condition.remove(o, "Ready"))
@@ -125,6 +139,15 @@ describe("a finalizer", function()
     o = { metadata = { finalizers = codec.null } }
     assert.is_true(finalizer.add(o, "a"))
     assert.same({ "a" }, o.metadata.finalizers)
+  end)
+
+  it("is in a list of the metadata, or it is said", function()
+    for name, fn in pairs(finalizer) do
+      refused("finalizer." .. name .. ": the metadata of the object must be a table, not a number", fn,
+        { metadata = 3 }, "a")
+      refused("finalizer." .. name .. ": the metadata.finalizers of the object must be a table, not a string", fn,
+        { metadata = { finalizers = "a" } }, "a")
+    end
   end)
 
   it("has a name", function()

@@ -80,8 +80,27 @@ describe("set_owner", function()
     refused("the owner has no metadata.name", owner.set_owner, child(), { apiVersion = "v1", kind = "Pod" })
     refused("Web d/w has no metadata.uid", owner.set_owner, child(), web { uid = "" })
     refused("the child must be an object, not a nil", owner.set_owner, nil, web())
+    refused("the child must be an object, not null", owner.set_owner, codec.null, web())
     refused("set_owner has no option 'controler' (did you mean 'controller'?)", owner.set_owner, child(), web(),
       { controler = true })
+  end)
+end)
+
+describe("an object that is none", function()
+  it("is refused where it is given, whichever part of it is wrong", function()
+    local bad = { metadata = 3 }
+    refused("set_owner: the metadata of the child must be a table, not a number", owner.set_owner, bad, web())
+    refused("set_owner: the metadata of the owner must be a table, not a number", owner.set_owner, child(), bad)
+    refused("remove_owner: the metadata of the child must be a table", owner.remove_owner, bad, web())
+    refused("is_owned_by: the metadata of the owner must be a table", owner.is_owned_by, {}, bad)
+    refused("is_owned_by: the metadata of the child must be a table", owner.is_owned_by, bad, web())
+    refused("controller_of: the metadata of the object must be a table", owner.controller_of, bad)
+    refused("controller_of: the metadata.ownerReferences of the object must be a table, not a string",
+      owner.controller_of, child("x"))
+    refused("set_owner: the metadata.ownerReferences[2] of the child must be a table, not null", owner.set_owner,
+      child { {}, codec.null }, web { name = "x" })
+    refused("ClusterRole c has no namespace", owner.set_owner, { kind = "ClusterRole",
+      metadata = { name = "c", namespace = {} } }, web())
   end)
 end)
 

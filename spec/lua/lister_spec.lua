@@ -119,8 +119,20 @@ describe("a lister", function()
       local object = other:get("a")
       assert(rawequal(lister:get(object), object) and rawequal(other:get(object), object))
       same(nil, other:get(lister:get("default/a")))
+      same("uid-a", lister:get { metadata = { name = "a", namespace = "default" } }.metadata.uid)
+      for _, namespace in ipairs { "", kube.null, false, {} } do
+        same("uid-other", other:get { metadata = { name = "a", namespace = namespace } }.metadata.uid)
+        same(nil, lister:get { metadata = { name = "a", namespace = namespace } })
+      end
       local ok, message = pcall(lister.get, lister, 5)
       assert(not ok and tostring(message):find("get takes a key"), message)
+      for sentence, object in pairs {
+        ["get: the metadata of the object must be a table, not a number"] = { metadata = 3 },
+        ["get: the object has no metadata.name"] = { metadata = { namespace = "default" } },
+      } do
+        ok, message = pcall(lister.get, lister, object)
+        assert(not ok and message:find("^[^\n]*script%.lua:%d+: ") and message:find(sentence, 1, true), message)
+      end
       stop:close()
     ]])
   end)
