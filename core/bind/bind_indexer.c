@@ -185,11 +185,10 @@ static int reader_keys(lua_State *L) {
 
 static int reader_count(lua_State *L) {
   struct reader *r = check_reader(L);
-  if (r->ns[0] == '\0') {
+  if (r->ns[0] == '\0' && lua_isnoneornil(L, 2)) {
     lua_pushinteger(L, (lua_Integer)mw_indexer_count(indexer_of(r)));
     return 1;
   }
-  lua_settop(L, 1);
   lua_pushinteger(L, (lua_Integer)select_objects(L, r)->objects.n);
   return 1;
 }

@@ -18,7 +18,7 @@ local function selection(what, given)
   return given
 end
 
-local raw_list, raw_each, raw_keys, raw_get = Reader.list, Reader.each, Reader.keys, Reader.get
+local raw_list, raw_each, raw_keys, raw_count, raw_get = Reader.list, Reader.each, Reader.keys, Reader.count, Reader.get
 
 --- The objects that match, as an array: list(), list("app=web"), list { namespace =, selector = }.
 ---@param given? string|{ namespace?: string, selector?: string|table }
@@ -26,12 +26,17 @@ local raw_list, raw_each, raw_keys, raw_get = Reader.list, Reader.each, Reader.k
 function Reader:list(given) return raw_list(self, selection("list", given)) end
 
 --- An iterator over what matches, decoding one at a time; the store may change meanwhile.
+---@param given? string|{ namespace?: string, selector?: string|table }
+---@return fun(): table?
 function Reader:each(given) return raw_each(self, selection("each", given)) end
 
 --- An iterator over the keys of what matches.
+---@param given? string|{ namespace?: string, selector?: string|table }
+---@return fun(): string?
 function Reader:keys(given) return raw_keys(self, selection("keys", given)) end
 
 --- The keys as an array.
+---@param given? string|{ namespace?: string, selector?: string|table }
 ---@return string[]
 function Reader:list_keys(given)
   local keys = {}
@@ -39,11 +44,19 @@ function Reader:list_keys(given)
   return keys
 end
 
+--- How many objects match: count(), count("app=web"), as for list.
+---@param given? string|{ namespace?: string, selector?: string|table }
+---@return integer
+function Reader:count(given)
+  if given == nil then return raw_count(self) end
+  return raw_count(self, selection("count", given))
+end
+
 --- The object with this key, or nil. `ns/name`, or `name` where there is no namespace.
 ---@param key string|table a key, or an object whose key is used
 ---@return table?
-function Reader:get(key, more)
-  if more ~= nil then errors.misuse("get takes one key, \"namespace/name\"") end
+function Reader:get(key, _)
+  if _ ~= nil then errors.misuse("get takes one key, \"namespace/name\"") end
   if type(key) == "table" then key = object.key("get", "the object", key) end
   if type(key) ~= "string" then errors.misuse("get takes a key such as \"default/web\"") end
   return raw_get(self, key)

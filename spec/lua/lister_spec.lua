@@ -60,7 +60,12 @@ describe("a lister", function()
       same({ "a", "b" }, names(lister:list { namespace = "default" }))
       same({ "a" }, names(lister:list { namespace = "default", selector = "app=web" }))
       same({}, names(lister:list { namespace = "nowhere" }))
+      same({ 3, 2, 1, 0 }, { lister:count(), lister:count("app=web"), lister:count("app=db"), lister:count("app=x") })
+      same({ 2, 1 }, { lister:count { namespace = "default" },
+        lister:count { namespace = "default", selector = { app = "web" } } })
+      same({ 3, 0 }, { lister:count {}, lister:count { selector = kube.null } })
       local other = lister:namespace("other")
+      same({ 1, 0, 1 }, { other:count("app=web"), other:count("app=db"), other:count { namespace = "other" } })
       same({ "a" }, names(other:list()))
       same({ "other/a" }, other:list_keys())
       same({}, names(other:list("app=db")))
@@ -71,6 +76,7 @@ describe("a lister", function()
       for _, call in ipairs {
         function() other:list { namespace = "default" } end,
         function() other:keys { namespace = "" } end,
+        function() other:count { namespace = "default" } end,
         function() other:namespace("default") end,
       } do
         local ok, message = pcall(call)

@@ -13,6 +13,6 @@ function Client:server() end
 ---@return string
 function Client:context() end
 
---- The namespace of that context, or of the pod.
----@return string
+--- The namespace of that context, or of the pod; nil where none is given, as in the sandbox.
+---@return string?
 function Client:namespace() end

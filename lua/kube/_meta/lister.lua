@@ -6,10 +6,6 @@ local Reader = {}
 
 ---@alias kube.Indexer kube.Lister
 
---- How many objects it has.
----@return integer
-function Reader:count() end
-
 --- The objects that an index has under a value.
 ---@param name string of the index
 ---@param value string
