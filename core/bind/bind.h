@@ -46,7 +46,7 @@ void mw_bind_program(struct lua_State *L);
 void mw_bind_metric(struct lua_State *L);    // new(type, name, help, labels, buckets, max)
 void mw_bind_indexer(struct lua_State *L);   // reads: get, list, by_index ...
 void mw_bind_queue(struct lua_State *L);     // new(name) and the queue's methods
-void mw_bind_selector(struct lua_State *L);  // new; labels, fields: canonical text
+void mw_bind_selector(struct lua_State *L);  // new, methods; labels, fields: canonical text
 
 // Each adds its functions to the table on top: kube._core.tools, and kube._server in the sandbox.
 void mw_bind_tools(struct lua_State *L);  // now, random, sha256, base64 ...

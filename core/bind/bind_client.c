@@ -35,11 +35,6 @@ static int client_namespace(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg methods[] = {{"server", client_server},
-                                   {"context", client_context},
-                                   {"namespace", client_namespace},
-                                   {NULL, NULL}};
-
 // Pushes the client of the host's own endpoint.
 static void push_default(lua_State *L) {
   struct mw_err err;
@@ -115,11 +110,15 @@ void mw_bind_client(lua_State *L) {
                                        {"anonymous", client_anonymous},
                                        {"identity", client_identity},
                                        {"unknown", client_unknown},
+                                       {"server", client_server},
+                                       {"context", client_context},
+                                       {"namespace", client_namespace},
                                        {NULL, NULL}};
+  static const luaL_Reg methods[] = {{NULL, NULL}};
   mw_bind_new_type(L, TYPE, methods, client_gc);
   lua_newtable(L);
   luaL_register(L, NULL, functions);
-  // kube._client adds what is written in Lua.
+  // kube._verbs puts them together when one is first called.
   luaL_getmetatable(L, TYPE);
   lua_getfield(L, -1, "__index");
   lua_setfield(L, -3, "methods");

@@ -323,7 +323,6 @@ void mw_bind_indexer(lua_State *L) {
   static const luaL_Reg list_methods[] = {{NULL, NULL}};
   mw_bind_new_type(L, TYPE, methods, reader_gc);
   mw_bind_new_type(L, LIST_TYPE, list_methods, list_gc);
-  mw_bind_selector_open(L);
   luaL_getmetatable(L, TYPE);
   lua_getfield(L, -1, "__index");  // [meta, methods]: lua/kube adds the client-go names
   lua_remove(L, -2);

@@ -58,14 +58,6 @@ static int selector_matches(lua_State *L) {
   return 1;
 }
 
-static int selector_text(lua_State *L);
-
-void mw_bind_selector_open(lua_State *L) {
-  static const luaL_Reg methods[] = {
-      {"matches", selector_matches}, {"text", selector_text}, {NULL, NULL}};
-  mw_bind_new_type(L, TYPE, methods, selector_gc);
-}
-
 static void require(lua_State *L, struct mw_selector *s, struct mw_slice key,
                     enum mw_selector_op op, const struct mw_slice *values, size_t count) {
   struct mw_err err;
@@ -264,6 +256,13 @@ void mw_bind_selector(lua_State *L) {
       {"fields", canonical_fields},
       {NULL, NULL},
   };
+  static const luaL_Reg methods[] = {
+      {"matches", selector_matches}, {"text", selector_text}, {NULL, NULL}};
+  mw_bind_new_type(L, TYPE, methods, selector_gc);
   lua_newtable(L);
   luaL_register(L, NULL, functions);
+  luaL_getmetatable(L, TYPE);
+  lua_getfield(L, -1, "__index");
+  lua_setfield(L, -3, "methods");  // kube._selector guards them
+  lua_pop(L, 1);
 }

@@ -6,6 +6,5 @@
 struct lua_State;
 struct mw_selector;
 
-void mw_bind_selector_open(struct lua_State *L);
 // Pushes a userdata that owns the selector made from the value at idx. Raises with what is wrong.
 struct mw_selector **mw_bind_push_selector(struct lua_State *L, int idx);

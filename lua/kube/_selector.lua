@@ -1,7 +1,11 @@
 -- kube.selector: label selectors, for labels that are not in a cache.
 local core = require "kube._core"
+local options = require "kube._options"
 
 local M = {}
+
+options.guard(core.selector.methods, "selector",
+  { is = function(value) return getmetatable(value) == "kube.selector" end })
 
 --- A selector of a text ("app=web,tier in (a,b),!old"), of a map of labels, of a LabelSelector as specs have
 --- it ({ matchLabels =, matchExpressions = }), or of kube.null, which selects nothing. Raises with what is wrong.

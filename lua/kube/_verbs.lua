@@ -190,6 +190,7 @@ end
 -- A client has the verbs, too: on a session without a name. It is made for each call, because a table by client
 -- that holds what holds the client would never let go of it.
 local Client = core.client.methods
+for _, name in ipairs { "server", "context", "namespace" } do Client[name] = core.client[name] end
 for name, verb in pairs(Session) do
   if type(verb) == "function" and rawget(Client, name) == nil then
     Client[name] = function(self, ...) return verb(setmetatable({ _client = self }, Session), ...) end

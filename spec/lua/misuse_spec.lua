@@ -37,6 +37,14 @@ describe("a method", function()
       refused(colon .. "lister:list", lister.list)
       refused(colon .. "lister:by_index", lister.by_index, "x", "y")
       refused(colon .. "stop:close(...)", stop.close)
+      local client, selector = kube.client, kube.selector.parse("app=web")
+      for _, name in ipairs { "server", "context", "namespace" } do
+        refused(("%sclient:%s(...), not client.%s(...)"):format(colon, name, name), client[name])
+      end
+      refused(colon .. "selector:matches(...), not selector.matches(...)", selector.matches, { app = "web" })
+      refused(colon .. "selector:text(...), not selector.text(...)", selector.text)
+      assert(client:server():find("^http://127") and client:context() == "c" and client:namespace() == nil)
+      assert(selector:matches { app = "web" } and selector:text() == "app=web")
       assert(not informer:is_stopped() and not stop:is_closed())
     ]]
   end)
@@ -51,6 +59,7 @@ describe("a method", function()
       refused("factory has no 'begin'; it has: ", function() factory:begin() end)
       refused("write :informer():add_event_handler(...)", function() pair:add_event_handler {} end)
       refused("write :lister():list(...)", function() pair:list() end)
+      refused("selector has no 'match' (did you mean 'matches'?)", function() kube.selector.parse("a"):match {} end)
       refused("lister has no 'lst'", function() pair:lister():lst() end)
       refused("controller has no 'has_sync' (did you mean 'has_synced'?)",
         function() informer:get_controller():has_sync() end)

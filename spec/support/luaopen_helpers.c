@@ -6,7 +6,6 @@
 
 #include "bind/bind.h"
 #include "bind/codec.h"
-#include "bind/selector_arg.h"
 #include "bind/util.h"
 
 int luaopen_mw_helpers_spec(lua_State *L);
@@ -18,7 +17,6 @@ static int where(lua_State *L) {
 
 int luaopen_mw_helpers_spec(lua_State *L) {
   mw_codec_open(L);
-  mw_bind_selector_open(L);
   lua_newtable(L);
   mw_bind_error_open(L);
   lua_setfield(L, -2, "error_meta");

@@ -19,7 +19,7 @@ end
 
 local function not_a_sandbox(client)
   raise(errors.new("nosandbox", ("%s is not a sandbox: it takes no calls at /sandbox/v1; start the script with "
-    .. "--sandbox, or point it at `moonwatch sandbox`"):format((client or core.client.new {}):server())))
+    .. "--sandbox, or point it at `moonwatch sandbox`"):format(core.client.server(client or core.client.new {}))))
 end
 
 -- One call; what a sandbox answers is always a JSON object.
