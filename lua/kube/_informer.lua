@@ -127,12 +127,17 @@ local function declare_indexers(self)
   self._declared.indexers = names
 end
 
+local index_options = { path = "string", label = "string", owner = "string" }
+
 --- Adds indexes by name: a function from object to a list of strings, or a spec that runs in C:
 --- { path = "spec.nodeName" }, { label = "app" }, { owner = "controller" } or { owner = "any" }.
 --- All or none; also while running.
 ---@param indexers table<string, function|table>
 function Informer:add_indexers(indexers)
   if type(indexers) ~= "table" then errors.misuse("add_indexers takes a table of indexes by name") end
+  for name, spec in pairs(indexers) do
+    if type(spec) == "table" then options.check(("index '%s'"):format(tostring(name)), spec, index_options) end
+  end
   self._handle:add_indexers(indexers)
   for name, spec in pairs(indexers) do self._indexers[name] = spec end
   declare_indexers(self)

@@ -19,12 +19,37 @@ local match_options = { selector = "string|table|null", namespace = "string", pa
   label = "string", owner = "string", equals = "string|number|boolean", one_of = "table",
   negate = "boolean" }
 
+local SCALARS = { string = true, number = true, boolean = true }
+
+-- What is behind a hole would not be seen.
+local function check_whole(what, list)
+  local numbered, listed = 0, 0
+  for key in pairs(list) do
+    if type(key) == "number" then numbered = numbered + 1 end
+  end
+  for i in ipairs(list) do listed = i end
+  if listed < numbered then errors.misuse("%s has nothing at %d, and more behind it", what, listed + 1) end
+end
+
+local function check_values(list)
+  for key, value in pairs(list) do
+    if type(key) ~= "number" then
+      errors.misuse("predicate: one_of is a list of values, and '%s' is no index", tostring(key))
+    elseif not SCALARS[type(value)] then
+      errors.misuse("predicate: one_of[%s] must be a string or number or boolean, not %s", tostring(key),
+        value == core.codec.null and "null" or "a " .. type(value))
+    end
+  end
+  check_whole("predicate: one_of", list)
+end
+
 -- The values that a part of a predicate wants, as the texts that the core compares.
 local function wanted(part)
   if part.equals ~= nil and part.one_of ~= nil then
     errors.misuse("predicate: give equals or one_of, not both")
   end
   if part.one_of == nil then return { part.equals ~= nil and tostring(part.equals) or nil } end
+  check_values(part.one_of)
   local values = {}
   for i, value in ipairs(part.one_of) do values[i] = tostring(value) end
   if #values == 0 then errors.misuse("predicate: one_of is a list with at least one value") end
@@ -67,8 +92,9 @@ end
 function predicate.parts(given)
   local out, single = {}, {}
   for key, value in pairs(given) do
-    if type(key) == "string" then single[key] = value end
+    if type(key) ~= "number" then single[key] = value end
   end
+  check_whole("predicate", given)
   add_part(out, single)
   for _, part in ipairs(given) do add_part(out, part) end
   return out

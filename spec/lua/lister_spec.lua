@@ -316,7 +316,9 @@ describe("an index", function()
       refused("by_node", store.by_index, store, "by_node", "n1")
       refused("by_node", store.index_keys, store, "by_node", "n1")
       same({}, store:list_index_func_values("by_node"))
-      refused("must be a function or one of", informer.add_indexers, informer, { x = { pth = "a" } })
+      refused("must be a function or one of", informer.add_indexers, informer, { x = {} })
+      refused("index 'x' has no option 'pth' %(did you mean 'path'%?%)", informer.add_indexers, informer,
+        { x = { pth = "a" } })
       refused("given by name", informer.add_indexers, informer, { function() end })
       refused("an owner is \"controller\" or \"any\", not \"x\"", informer.add_indexers, informer,
         { by_owner = { owner = "x" } })

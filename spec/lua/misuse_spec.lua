@@ -358,6 +358,20 @@ describe("an argument", function()
     ]]
   end)
 
+  it("of an index is one that it knows", function()
+    run [[
+      local informer = kube.shared_informer_factory {}:core():v1():pods():informer()
+      local function add(index) informer:add_indexers { x = index } end
+      refused("index 'x' has no option 'equals'; it has: label, owner, path; index 'x' has no option 'negate'", add,
+        { path = "spec.nodeName", equals = "n1", negate = true })
+      refused("index 'x' has no option 'lable' (did you mean 'label'?)", add, { lable = "app" })
+      refused("index 'x': option 'label' must be a string, not a number", add, { path = "spec.nodeName", label = 5 })
+      refused("index 'x' has no option 'foo'", kube.new_informer,
+        { resource = "v1/pods", indexers = { x = { path = "a", foo = 1 } } })
+      same({ "namespace" }, informer:get_indexer():get_indexers())
+    ]]
+  end)
+
   it("of a predicate that makes no sense is refused", function()
     run [[
       local informer = kube.shared_informer_factory {}:core():v1():pods():informer()
@@ -371,6 +385,17 @@ describe("an argument", function()
       refused('owner is "controller" or "any", not "3f78"; the uid goes into equals', add, { owner = "3f78" })
       refused("'selector' is given twice", add, { selector = "a=b", { selector = "c=d" } })
       refused("did you mean 'equals'?", add, { path = "a", equal = "x" })
+      refused("predicate has no option 'true'", add, { path = "a", [true] = "x" })
+      refused("predicate has nothing at 2, and more behind it", add, { { path = "a" }, nil, nil, { path = "b" } })
+      local function one_of(values) add { path = "spec.nodeName", one_of = values } end
+      local scalar = " must be a string or number or boolean, not "
+      refused("predicate: one_of[2]" .. scalar .. "a table", one_of, { "n1", {} })
+      refused("predicate: one_of[2]" .. scalar .. "a function", one_of, { "n1", print, "n2" })
+      refused("predicate: one_of[1]" .. scalar .. "null", one_of, { kube.null })
+      refused("predicate: one_of is a list of values, and 'n1' is no index", one_of, { n1 = true, "n2" })
+      refused("predicate: one_of has nothing at 2, and more behind it", one_of, { "n1", nil, nil, "n2" })
+      one_of { "n1", 5, false }
+      informer:add_event_handler {}
       refused("not a string", add, { "app=web" })
     ]]
   end)
