@@ -3,6 +3,7 @@
 -- An await function of the core returns `true, results...` or `false, err`; awaiting() makes a
 -- function of it that returns the results or raises err.
 local core = require("kube._core").task
+local error_text = require("kube._core").error_text
 local declared = require "kube._declared"
 local errors = require "kube._error"
 local log = require("kube._core").log
@@ -187,6 +188,11 @@ function M.check_stop(what, v)
   errors.misuse("%s must be what kube.stop_channel() returned, not a %s", what, type(v))
 end
 
+local xpcall, traceback = xpcall, debug.traceback
+
+-- Level 2: this call of traceback takes the place of the function, and has xpcall's own below it.
+local function report_of(err) return traceback(error_text(err), 2) end
+
 --- Closes the channel; closing it again does nothing.
 function Stop:close()
   if self._closed then return end
@@ -197,11 +203,8 @@ function Stop:close()
   local functions = self._on_close
   self._on_close = {}
   for _, fn in ipairs(functions) do
-    local ok, err = pcall(fn)
-    if not ok then
-      log.write("error", "a function for the close of a stop channel failed",
-        { error = tostring(err) })
-    end
+    local ok, report = xpcall(fn, report_of)
+    if not ok then log.write("error", "a function for the close of a stop channel failed", { error = report }) end
   end
 end
 
@@ -214,6 +217,9 @@ end
 --- Calls fn() when the channel closes, or now if it is closed. fn must not await.
 ---@param fn function
 function Stop:on_close(fn)
+  if type(fn) ~= "function" then
+    errors.misuse("stop:on_close(fn): fn must be a function, not %s", fn == nil and "nil" or "a " .. type(fn))
+  end
   if self._closed then
     fn()
   else

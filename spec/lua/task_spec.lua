@@ -363,6 +363,42 @@ describe("a stop channel", function()
     assert.is_truthy(err:find("script.lua:3: first", 1, true), err)
   end)
 
+  it("reports a function that fails with its value and where it was, as any other", function()
+    local err = prints("closed\n", [[
+      local stop = kube.stop_channel()
+      local function fails() error { a = 1 } end
+      stop:on_close(function() fails() end)
+      stop:on_close(function() local nothing return nothing.x end)
+      stop:close()
+      print("closed")
+    ]])
+    err = err:gsub("/[^ :]-/script%.lua", "script.lua"):gsub("\\n\\u0009", "\n")
+    local prefix = '"a function for the close of a stop channel failed","error":"'
+    for _, text in ipairs {
+      "(an error value of type table: {a = 1})\\nstack traceback:\n[C]: in function 'error'\n"
+        .. "script.lua:3: in function 'fails'\nscript.lua:4: in function",
+      "script.lua:5: attempt to index local 'nothing' (a nil value)\\nstack traceback:\nscript.lua:5: in function",
+    } do
+      assert.is_truthy(err:find(prefix .. text, 1, true), err)
+    end
+  end)
+
+  it("takes functions only", function()
+    prints("ok\n", [[
+      local open, closed = kube.stop_channel(), kube.stop_channel()
+      closed:close()
+      for _, stop in ipairs { open, closed } do
+        for given, shown in pairs { none = "nil", x = "a string" } do
+          local ok, err = pcall(function() stop:on_close(given ~= "none" and given or nil) end)
+          local wanted = "script%.lua:6: stop:on_close%(fn%): fn must be a function, not " .. shown .. "$"
+          assert(not ok and err:find(wanted), err)
+        end
+      end
+      open:close()
+      print("ok")
+    ]])
+  end)
+
   it("is closed when the script is asked to stop, and who waited for it goes on", function()
     local proc = run.start_script([[
       local stop = kube.stop_channel()
