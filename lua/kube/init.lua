@@ -32,7 +32,7 @@ function made.events() return require("kube._events").new { name = "moonwatch" }
 
 local kube = setmetatable({}, { __index = function(self, name)
   if made[name] then
-    self[name] = made[name]()
+    rawset(self, name, made[name]())
     return self[name]
   elseif apart[name] then
     errors.misuse("kube has no '%s'; write local %s = require \"kube.%s\"", name, name, name)
@@ -297,6 +297,16 @@ kube.key = core.codec.object_key
 
 for name, value in pairs(kube) do
   if type(value) == "table" and getmetatable(value) == nil then options.library(value, "kube." .. name) end
+end
+
+-- What scripts set: kube.on_unload looks for it.
+local settable = { state_version = true }
+
+getmetatable(kube).__newindex = function(self, name, value)
+  if settable[name] then return rawset(self, name, value) end
+  local near = options.nearest(tostring(name), settable)
+  errors.misuse("kube.%s cannot be set%s", tostring(name), near and (" (did you mean '%s'?)"):format(near)
+    or ": kube is read-only; keep the value in a local")
 end
 
 return kube

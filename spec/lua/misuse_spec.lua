@@ -336,6 +336,26 @@ describe("an argument", function()
     ]]
   end)
 
+  it("cannot be added to kube, but for the version of what is handed over", function()
+    run [[
+      local before = 0
+      for _ in pairs(kube) do before = before + 1 end
+      refused("kube.foo cannot be set: kube is read-only; keep the value in a local", function() kube.foo = 3 end)
+      refused("kube.events cannot be set: ", function() kube.events = {} end)
+      refused("kube.5 cannot be set: ", function() kube[5] = true end)
+      refused("kube.state_verson cannot be set (did you mean 'state_version'?)", function() kube.state_verson = 1 end)
+      refused("kube has no 'foo'", function() return kube.foo end)
+      local names = {}
+      for name in pairs(kube) do names[name] = true end
+      for _ in pairs(names) do before = before - 1 end
+      assert(before == 0 and names.sleep and names.time)
+      kube.state_version = 1
+      assert(kube.state_version == 1)
+      kube.state_version = nil
+      assert(kube.client == kube.client and kube.client:server() and kube.events == kube.events)
+    ]]
+  end)
+
   it("of a lister is named, too", function()
     run [[
       local informer = kube.shared_informer_factory {}:core():v1():pods():informer()
