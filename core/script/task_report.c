@@ -31,6 +31,36 @@ static void explain_memory(const struct mw_task *t, lua_State *L) {
   lua_remove(L, -2);
 }
 
+// The length of "script.lua:12:" where the text begins with that, 0 where it does not.
+static size_t place_length(const char *text, const char *file) {
+  size_t n = strlen(file);
+  if (strncmp(text, file, n) != 0 || text[n] != ':') return 0;
+  size_t digits = strspn(text + n + 1, "0123456789");
+  return digits > 0 && text[n + 1 + digits] == ':' ? n + digits + 2 : 0;
+}
+
+// [text] -> [text with the stack of co]. The line of a Lua function on top was in a C frame, which
+// is gone. Such a function did not call error(): what failed in it begins with its place.
+static void add_stack(lua_State *L, lua_State *co) {
+  static const char head[] = "\nstack traceback:\n\t";
+  lua_Debug frame;
+  if (!lua_getstack(co, 0, &frame)) return;  // it returned, and a child failed after that
+  lua_getinfo(co, "Sl", &frame);
+  const char *text = lua_tostring(L, -1);
+  luaL_traceback(L, co, text, 0);  // [text, report]
+  const char *report = lua_tostring(L, -1);
+  size_t place = frame.currentline > 0 ? 0 : place_length(text, frame.short_src);
+  if (place > 0) {
+    size_t top = strlen(text) + strlen(head);
+    lua_pushlstring(L, report, top);
+    lua_pushlstring(L, text, place);
+    lua_pushstring(L, report + top + strlen(frame.short_src) + 1);
+    lua_concat(L, 3);
+    lua_remove(L, -2);
+  }
+  lua_remove(L, -2);
+}
+
 // [error] -> [error, text]: of the task's own stack, and below it that of the child if there is
 // one.
 static void push_own(struct mw_task *t, lua_State *L) {
@@ -44,11 +74,7 @@ static void push_own(struct mw_task *t, lua_State *L) {
     mw_script_error_text(L, -1);
     explain_memory(t, L);
   }
-  lua_Debug frame;
-  if (lua_getstack(co, 0, &frame)) {  // none when it returned, and a child failed after that
-    luaL_traceback(L, co, lua_tostring(L, -1), 0);
-    lua_remove(L, -2);
-  }
+  add_stack(L, co);
   lua_pushfstring(L, "\nin task %s", t->name);
   lua_concat(L, 2);
 }

@@ -89,6 +89,29 @@ describe("a task", function()
     assert.is_truthy(err:find('"task":"broken"', 1, true), err)
   end)
 
+  it("that fails without error() has the line on top of its traceback, too", function()
+    local err = prints("", [[
+      local function deep(x) return 1 + x.a.b end
+      kube.background("indexes", function() kube.sleep(0) return 1 + deep {} end)
+      kube.background("adds", function() return 1 + {} end)
+      kube.background("spins", function()
+        while true do end
+      end)
+      kube.background("elsewhere", function() local x x = "script.lua:7:" .. x end)
+      kube.background("no place", function() error("script.lua:7: told", 0) end)
+    ]], { code = 1 })
+    err = err:gsub("/[^ :]-/script%.lua", "PATH"):gsub("\\n\\u0009", " | ")
+    for _, text in ipairs {
+      "field 'a' (a nil value)\\nstack traceback: | PATH:2: in function 'deep' | PATH:3: in function <PATH:3>\\n",
+      "arithmetic on a table value\\nstack traceback: | PATH:4: in function <PATH:4>\\nin task adds",
+      "is an await\\nstack traceback: | PATH:6: in function <PATH:5>\\nin task spins",
+      "'x' (a nil value)\\nstack traceback: | PATH:8: in function <PATH:8>\\nin task elsewhere",
+      "script.lua:7: told\\nstack traceback: | [C]: in function 'error' | PATH:9: in function <PATH:9>\\n",
+    } do
+      assert.is_truthy(err:find(text, 1, true), text .. "\n" .. err)
+    end
+  end)
+
   it("that has failed makes the exit code of a script with nothing left 1, unless somebody looked", function()
     fails("nothing left to run, and a task has failed", [[
       kube.background("broken", function() error("boom") end)
