@@ -47,6 +47,27 @@ describe("a task", function()
     ]])
   end)
 
+  it("that is a handler cannot wait for its own end", function()
+    local out = rig.run(rig.pods { a = {} }, [[
+      local stop, done = kube.stop_channel(), kube.stop_channel()
+      local _, informer = kube.new_informer { resource = "v1/pods" }
+      local registration
+      registration = informer:add_event_handler { on_add = function()
+        kube.spawn(function()
+          local _, err = pcall(function() registration:shutdown() end)
+          print((tostring(err):match("script.lua:%d+: (registration:shutdown%(%) waits for itself in its own handler)")))
+          done:close()
+        end)
+      end }
+      kube.background("run", function() informer:run(stop) end)
+      done:wait()
+      registration:shutdown()
+      print("over")
+      stop:close()
+    ]])
+    assert.are.equal("registration:shutdown() waits for itself in its own handler\nover\n", out)
+  end)
+
   it("that is cancelled while it gives way ends so", function()
     prints("false\tcancelled\n", [[
       kube.sleep(0)
