@@ -90,9 +90,15 @@ void mw_indexer_free(struct mw_indexer *ix) {
 
 // ---- indexes ----
 
+#define NAMESPACE_IS_THERE "the index \"namespace\" is always there, by metadata.namespace"
+
+static bool is_namespace_index(const struct mw_indexer *ix, struct mw_slice name) {
+  return mw_slice_eq(name, mw_index_name(ix->held[0]->index));
+}
+
 static struct held *find_index(const struct mw_indexer *ix, const void *owner,
                                struct mw_slice name) {
-  if (mw_slice_eq(name, mw_index_name(ix->held[0]->index))) return ix->held[0];
+  if (is_namespace_index(ix, name)) return ix->held[0];
   for (size_t i = 0; i < ix->name_count; i++) {
     const struct name *n = &ix->names[i];
     if (n->owner == owner && mw_slice_is(name, n->text)) return n->held;
@@ -110,6 +116,10 @@ static int check_name(const struct mw_indexer *ix, const void *owner,
   struct mw_slice name = mw_slice_str(specs[i].name);
   if (name.n == 0 || specs[i].values == NULL) {
     return mw_err_set(err, MW_EINVAL, "an index needs a name and a function");
+  }
+  if (is_namespace_index(ix, name)) {
+    return mw_err_set(err, MW_EEXIST,
+                      NAMESPACE_IS_THERE ": leave it out, or give yours another name");
   }
   bool clash = find_index(ix, owner, name) != NULL;
   for (size_t j = 0; j < i && !clash; j++) clash = mw_slice_is(name, specs[j].name);
@@ -290,8 +300,8 @@ int mw_indexer_remove_index(struct mw_indexer *ix, const void *owner, struct mw_
                             struct mw_err *err) {
   int rc = check_idle(ix, err);
   if (rc < 0) return rc;
-  if (mw_slice_eq(name, mw_index_name(ix->held[0]->index))) {
-    return mw_err_set(err, MW_EINVAL, "the index \"namespace\" cannot be removed");
+  if (is_namespace_index(ix, name)) {
+    return mw_err_set(err, MW_EINVAL, NAMESPACE_IS_THERE ", and stays: give yours another name");
   }
   for (size_t i = 0; i < ix->name_count; i++) {
     if (ix->names[i].owner != owner || !mw_slice_is(name, ix->names[i].text)) continue;

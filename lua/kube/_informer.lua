@@ -26,6 +26,7 @@ options.guard(Controller, "controller")
 local informer = {}
 
 local NAMED = 10  -- how many a warning names
+local NAMESPACE = "namespace"  -- the index that is always there
 
 -- Those that were made and not started, in the order of making; the numbers are never used again.
 local unstarted, made = {}, 0
@@ -120,6 +121,16 @@ function Informer:remove_event_handler(registration)
   if registration._informer == self then registration:remove() end
 end
 
+--- Without the index that is there anyway, when it is given as what it is: client-go's usual
+--- cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}.
+function informer.own_indexers(indexers)
+  local given = indexers[NAMESPACE]
+  if type(given) ~= "table" or given.path ~= "metadata.namespace" or next(given, next(given)) then return indexers end
+  local own = {}
+  for name, spec in pairs(indexers) do if name ~= NAMESPACE then own[name] = spec end end
+  return own
+end
+
 local function declare_indexers(self)
   local names = core.codec.array {}
   for name in pairs(self._indexers) do table.insert(names, name) end
@@ -131,7 +142,7 @@ local index_options = { path = "string", label = "string", owner = "string" }
 
 --- Adds indexes by name: a function from object to a list of strings, or a spec that runs in C:
 --- { path = "spec.nodeName" }, { label = "app" }, { owner = "controller" } or { owner = "any" }.
---- All or none; also while running.
+--- All or none; also while running. The index "namespace", by metadata.namespace, is always there.
 ---@param indexers table<string, function|table>
 function Informer:add_indexers(indexers)
   if type(indexers) ~= "table" then errors.misuse("add_indexers takes a table of indexes by name") end
@@ -143,7 +154,7 @@ function Informer:add_indexers(indexers)
   declare_indexers(self)
 end
 
---- Removes an index that was added.
+--- Removes an index that was added; "namespace" stays.
 ---@param name string
 function Informer:remove_indexer(name)
   if type(name) ~= "string" then errors.misuse("remove_indexer takes the name of an index") end

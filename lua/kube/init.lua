@@ -119,7 +119,8 @@ for name, kind in pairs(informer_options.known) do standalone_options[name] = ki
 ---@class kube.NewInformerOptions these, and those of kube.FactoryOptions but for custom_resync
 ---@field resource string "v1/pods", "apps/v1/deployments"
 ---@field handler? table as for informer:add_event_handler
----@field indexers? table<string, function|table> as for informer:add_indexers
+---@field indexers? table<string, function|table> as for informer:add_indexers; may name what is there anyway:
+--- namespace = { path = "metadata.namespace" }
 ---@param opts kube.NewInformerOptions
 ---@return kube.Indexer indexer
 ---@return kube.Informer controller with run(stop), has_synced(), last_sync_resource_version()
@@ -127,7 +128,7 @@ function kube.new_informer(opts)
   opts = informer_options.check("new_informer", opts, standalone_options)
   if not opts.resource then errors.misuse("new_informer needs resource = \"version/plural\"") end
   local inf = informer.new(opts.resource, opts)
-  if opts.indexers then inf:add_indexers(opts.indexers) end
+  if opts.indexers then inf:add_indexers(informer.own_indexers(opts.indexers)) end
   if opts.handler then inf:add_event_handler(opts.handler) end
   return inf:get_indexer(), inf
 end

@@ -392,6 +392,26 @@ describe("kube", function()
     ]])
   end)
 
+  it("has informers whose indexes may name the one that is always there, as what it is", function()
+    rig.run(rig.pods { a = {} }, [[
+      local stop = kube.stop_channel()
+      local given = { namespace = { path = "metadata.namespace" }, by_node = { path = "spec.nodeName" } }
+      local indexer, controller = kube.new_informer { resource = "v1/pods", indexers = given }
+      kube.background("run", function() controller:run(stop) end)
+      assert(kube.wait_for_cache_sync(stop, controller))
+      same({ "default/a" }, indexer:index_keys("namespace", "default"))
+      same(2, #indexer:get_indexers())
+      same("metadata.namespace", given.namespace.path)
+      for _, other in ipairs { { path = "metadata.name" }, { label = "namespace" }, function() return {} end,
+        { path = "metadata.namespace", label = "a" } } do
+        local ok, err = pcall(kube.new_informer, { resource = "v1/pods", indexers = { namespace = other } })
+        assert(not ok and tostring(err):find("the index \"namespace\" is always there", 1, true)
+          or other.label == "a" and tostring(err):find("index 'namespace' must be a function or one of", 1, true), err)
+      end
+      stop:close()
+    ]])
+  end)
+
   it("has informers that start by themselves", function()
     local server = rig.pods { a = {}, b = { app = "db" } }
     local proc = rig.start(server, [[

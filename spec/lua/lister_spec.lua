@@ -326,7 +326,10 @@ describe("an index", function()
       informer:remove_indexer("by_app")
       refused("by_app", store.index_keys, store, "by_app", "web")
       refused("by_app", informer.remove_indexer, informer, "by_app")
-      refused("namespace", informer.remove_indexer, informer, "namespace")
+      local there = "the index \"namespace\" is always there, by metadata.namespace"
+      refused(there .. ", and stays: give yours another name", informer.remove_indexer, informer, "namespace")
+      refused(there .. ": leave it out, or give yours another name", informer.add_indexers, informer,
+        { namespace = { label = "app" } })
       informer:add_indexers { by_app = { label = "app" } }
       same({ "default/b" }, store:index_keys("by_app", "db"))
       stop:close()
