@@ -174,6 +174,7 @@ end
 --- The values that an index has for an object that need not be in the store.
 ---@return string[]
 function informer.index_values(self, name, object)
+  if name == NAMESPACE then return { core.codec.get(object, "metadata", "namespace") or "" } end
   local spec = self._indexers[name]
   if not spec then return {} end
   local found

@@ -75,6 +75,26 @@ describe("an object that a controller deletes", function()
   end)
 end)
 
+describe("an object that a controller writes", function()
+  it("is in its namespace's index at once", function()
+    play([[
+      kube.controller {
+        name = "writer", resource = "v1/configmaps", namespaces = PLAY, reads = { "v1/secrets" },
+        predicate = { path = "data.go" },
+        reconcile = function(ctx, object)
+          if not object then return end
+          ctx.client:create { apiVersion = "v1", kind = "Secret", metadata = { name = "s", namespace = "play" } }
+          note(#ctx.cache:by_index("v1/secrets", "namespace", "play"),
+            #ctx.cache:by_index("v1/secrets", "namespace", "other"))
+        end,
+      }
+    ]], [[
+      create("a", { go = "1" })
+      logged("1 0")
+    ]])
+  end)
+end)
+
 describe("a collection that a controller deletes", function()
   it("is gone at once, but for what others keep, and what was not chosen", function()
     play([[
