@@ -326,6 +326,12 @@ static int check_resource(lua_State *L) {
   return 0;
 }
 
+// is_own_group(group): whether it is one of Kubernetes itself.
+static int is_own_group(lua_State *L) {
+  lua_pushboolean(L, mw_group_is_own(mw_bind_slice(L, 1)));
+  return 1;
+}
+
 // The informer of the options at 1, which no other handle of this generation has, for the handle
 // whose box is at 2: gives it to h.
 static void enter_informer(lua_State *L, struct mw_handle *h) {
@@ -427,4 +433,6 @@ void mw_bind_informer(lua_State *L) {
   lua_setfield(L, -2, "check_paths");
   lua_pushcfunction(L, check_resource);
   lua_setfield(L, -2, "check_resource");
+  lua_pushcfunction(L, is_own_group);
+  lua_setfield(L, -2, "is_own_group");
 }

@@ -234,10 +234,11 @@ void mw_reflect_explain(const struct mw_reflector *r, const struct mw_err *err,
   out->http_status = status;
   if (status == 401) mw_endpoint_unknown(r->endpoint, out);
   if (status != 404) return;
-  bool custom = strchr(r->config.resource.group, '.') != NULL;
+  bool own = mw_group_is_own(mw_slice_str(r->config.resource.group));
   bool inside = mw_slice_str(r->config.ns).n > 0;
   mw_err_set(out, out->code, "the server has no resource \"%s\"%s%s", r->name,
-             custom ? " (is the CustomResourceDefinition installed?)" : "",
+             own ? " (kubectl api-resources shows what it serves)"
+                 : " (is the CustomResourceDefinition installed?)",
              inside ? "; if it is in no namespace, ask with namespace = \"\"" : "");
   out->http_status = status;
 }

@@ -46,6 +46,30 @@ static const struct {
     {"apiextensions.k8s.io/v1", "customresourcedefinition", "customresourcedefinitions"},
 };
 
+// The groups with a dot that are Kubernetes' own, or were.
+static const char *const own_groups[] = {
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "auditregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "settings.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+};
+
 enum { SEGMENTS_MAX = 3, LABEL_MAX = 63 };
 
 static bool same_name(struct mw_slice s, const char *name) {
@@ -147,6 +171,14 @@ int mw_resource_parse(struct mw_slice text, struct mw_resource *out, struct mw_e
 void mw_resource_name(const struct mw_resource *r, char *out, size_t room) {
   const char *slash = r->group[0] != '\0' ? "/" : "";
   snprintf(out, room, "%s%s%s/%s", r->group, slash, r->version, r->plural);
+}
+
+bool mw_group_is_own(struct mw_slice group) {
+  if (group.n == 0 || memchr(group.p, '.', group.n) == NULL) return true;
+  for (size_t i = 0; i < sizeof own_groups / sizeof own_groups[0]; i++) {
+    if (mw_slice_is(group, own_groups[i])) return true;
+  }
+  return false;
 }
 
 int mw_namespace_check(struct mw_slice ns, struct mw_err *err) {

@@ -2,6 +2,8 @@
 // A resource by its one name: `version/plural` for the core group, `group/version/plural` else.
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/slice.h"
@@ -16,6 +18,9 @@ struct mw_resource {
 int mw_resource_parse(struct mw_slice text, struct mw_resource *out, struct mw_err *err);
 // "apps/v1/deployments"; at least 600 bytes of room.
 void mw_resource_name(const struct mw_resource *r, char *out, size_t room);
+// Whether a group is one of Kubernetes itself, as "", "apps" and "networking.k8s.io" are: no custom
+// resource is in one. Not all that end in .k8s.io are.
+bool mw_group_is_own(struct mw_slice group);
 // Whether there can be a namespace of this name, or "" for all of them: a DNS-1123 label. The error
 // says what to write.
 int mw_namespace_check(struct mw_slice ns, struct mw_err *err);

@@ -106,7 +106,7 @@ local function check_source(what, given, known)
   if type(given) == "string" then given = { resource = given } end
   if type(given) ~= "table" then errors.misuse("%s must be a table with a resource, not a %s", what, type(given)) end
   options.check(what, given, known)
-  local source = { resource = resources.check(what .. ": resource", given.resource), map = given.map,
+  local source = { resource = resources.check_cached(what .. ": resource", given.resource), map = given.map,
     owner = given.owner or "controller" }
   if source.owner ~= "controller" and source.owner ~= "any" then
     errors.misuse("%s: owner is \"controller\" or \"any\", not '%s'", what, source.owner)
@@ -157,7 +157,7 @@ local function check_options(opts)
   local what = "kube.controller"
   opts = options.check(what, opts, KNOWN)
   if not opts.resource then errors.misuse("%s needs resource = \"group/version/plural\"", what) end
-  resources.check(what .. ": resource", opts.resource)
+  resources.check_cached(what .. ": resource", opts.resource)
   if not opts.reconcile then errors.misuse("%s needs reconcile = function(ctx, object) ... end", what) end
   check_finalizer(what, opts)
   check_whole(what .. ": workers", opts.workers, WORKERS_MAX)
@@ -170,7 +170,7 @@ local function check_options(opts)
   check_whole(what .. ": retry.attempts", retry.attempts, 2 ^ 31)
   check_namespaces(what, opts.namespaces)
   for i, resource in ipairs(check_list(what .. ": reads", opts.reads)) do
-    resources.check(("%s: reads[%d]"):format(what, i), resource)
+    resources.check_cached(("%s: reads[%d]"):format(what, i), resource)
   end
   local name = opts.name or opts.resource:match("[^/]+$")
   if not name:find("^[%w][%w._-]*$") or #name > 63 then

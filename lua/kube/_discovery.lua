@@ -89,6 +89,12 @@ local function look_up(server, api_version, request, pick)
   return pick(found), found
 end
 
+-- Where a version that is not served comes from: from the server's own for the groups of Kubernetes.
+local function where_to_look(api_version)
+  return core.informer.is_own_group(api_version:match("^(.*)/") or "")
+    and "kubectl api-versions shows what it serves" or "is its definition installed?"
+end
+
 local function unknown_kind(api_version, kind, version)
   local hint = ""
   local meant = resources.meant(kind)
@@ -97,7 +103,7 @@ local function unknown_kind(api_version, kind, version)
   elseif meant then
     hint = (" (did you mean apiVersion '%s'?)"):format(resources.api_version(meant))
   elseif not next(version.kinds) then
-    hint = ": it does not serve that apiVersion; is its definition installed?"
+    hint = ": it does not serve that apiVersion; " .. where_to_look(api_version)
   end
   return errors.new("no_match", ("the server has no kind '%s' in apiVersion '%s'%s"):format(kind, api_version, hint),
     { retriable = true })
@@ -143,7 +149,7 @@ local function entry_of(server, resource, request, expected)
   local entry, version, err = look_up_name(server, api_version, request, "plurals", plural, expected)
   if entry then return entry end
   return nil, err or errors.new("no_match", ("the server has no resource '%s'%s"):format(resource,
-    next(version.plurals) and options.hint(plural, version.plurals) or "; is its definition installed?"),
+    next(version.plurals) and options.hint(plural, version.plurals) or "; " .. where_to_look(api_version)),
     { retriable = true })
 end
 

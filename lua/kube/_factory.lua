@@ -82,10 +82,7 @@ end
 ---@param opts? kube.FactoryOptions
 ---@return kube.Pair
 function Factory:for_resource(resource, opts)
-  if type(resource) ~= "string" then
-    errors.misuse("for_resource takes \"group/version/plural\" (or \"version/plural\" for core)")
-  end
-  core.informer.check_resource("for_resource", resource)
+  informer_options.check_resource("for_resource", resource)
   if opts ~= nil then
     opts = informer_options.check("for_resource", opts, informer_options.known)
     if self._informers[resource] then refuse_options(resource) end
@@ -194,18 +191,14 @@ local factory = {}
 local factory_options = { custom_resync = "table" }
 for name, kind in pairs(informer_options.known) do factory_options[name] = kind end
 
--- What no informer of this factory can have would be ignored. In a group of Kubernetes' own, a plural that is like none
--- there may be of a later version; custom resources are in other groups.
+-- What no informer of this factory can have would be ignored.
 local function check_custom_resync(periods)
-  local resources = require "kube._resource"  -- of no use to most scripts
   for resource, seconds in pairs(periods) do
     if type(resource) ~= "string" then
       errors.misuse("custom_resync goes by resource: \"version/plural\" or "
         .. "\"group/version/plural\", as in { [\"v1/pods\"] = 60 }, not '%s'", tostring(resource))
     end
-    core.informer.check_resource("custom_resync", resource)
-    local meant = resources.near(resource) or resources.elsewhere(resource)
-    if meant then errors.misuse("custom_resync: there is no '%s' (did you mean '%s'?)", resource, meant) end
+    informer_options.check_resource("custom_resync", resource)
     options.check_timeout(("custom_resync: the period of '%s'"):format(resource), seconds)
   end
 end

@@ -130,6 +130,10 @@ local refused = {
     .. "use a mutating admission webhook or policy",
 }
 
+-- The groups that no server has any more, by their names there.
+local removed = { ["auditregistration.k8s.io"] = refused.auditregistration, extensions = refused.extensions,
+  ["settings.k8s.io"] = refused.settings }
+
 -- What is in no namespace, whatever namespace a factory has: plurals of the API by group.
 local cluster_scoped = {
   ["admissionregistration.k8s.io"] = "mutatingadmissionpolicies mutatingadmissionpolicybindings "
@@ -158,4 +162,17 @@ local function is_cluster_scoped(resource)
   return plurals ~= nil and (" " .. plurals .. " "):find(" " .. plural .. " ", 1, true) ~= nil
 end
 
-return { groups = groups, refused = refused, is_cluster_scoped = is_cluster_scoped }
+--- Whether a resource is one that a factory has by name.
+local function is_known(resource)
+  local group, version, plural = resource:match("^(.-)/?([^/]+)/([^/]+)$")
+  for _, spec in pairs(groups) do
+    if spec.group == group then
+      local plurals = (spec[version] or ""):gsub("_", "")
+      return (" " .. plurals .. " "):find(" " .. plural .. " ", 1, true) ~= nil
+    end
+  end
+  return false
+end
+
+return { groups = groups, refused = refused, removed = removed, is_cluster_scoped = is_cluster_scoped,
+  is_known = is_known }

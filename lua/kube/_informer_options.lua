@@ -1,6 +1,8 @@
 -- What an informer can be made with: checked where it is written, and turned into what the core takes.
 local core = require "kube._core"
+local errors = require "kube._error"
 local fingerprint = require "kube._fingerprint"
+local groups = require "kube._groups"
 local options = require "kube._options"
 local verb_options = require "kube._verb_options"
 
@@ -43,6 +45,18 @@ function informer_options.check(what, given, known)
   options.check(what .. ": backoff", opts.backoff, backoff_options)
   core.informer.check_tuning(opts)
   return opts
+end
+
+--- Raises unless there can be an informer of this resource; says which one may be meant.
+---@param what string the name of the function in messages
+function informer_options.check_resource(what, resource)
+  if type(resource) ~= "string" then
+    errors.misuse("%s takes \"group/version/plural\" (or \"version/plural\" for core)", what)
+  end
+  core.informer.check_resource(what, resource)
+  local group = resource:match("^(.-)/[^/]+/[^/]+$") or ""
+  if groups.is_known(resource) or not core.informer.is_own_group(group) then return end
+  require("kube._resource").check_own(what, resource)  -- of no use to most scripts
 end
 
 local function escape(value)

@@ -21,8 +21,9 @@ end
 
 --- The name among `known` (a map by name) that is closest to `word`, or nil when none is near: one that has no letter
 --- in common with a short word is not.
-function options.nearest(word, known)
-  local best, best_distance = nil, math.min(math.max(2, math.floor(#word / 3)), #word - 1) + 1
+---@param most? integer of how many letters it may differ
+function options.nearest(word, known, most)
+  local best, best_distance = nil, math.min(math.max(2, math.floor(#word / 3)), #word - 1, most or math.huge) + 1
   for name in pairs(known) do
     local d = type(name) == "string" and distance(word, name) or math.huge
     if d < best_distance or (d == best_distance and best and name < best) then

@@ -6,6 +6,8 @@ local options = require "kube._options"
 
 local M = {}
 
+local TYPO = 3 -- letters of which a misspelt name differs, at most: a "configmap", an "ingress", a "networkpolicy"
+
 -- plural -> resources that have it; group/version -> set of plurals. Made when first asked for.
 local by_plural, by_version
 
@@ -56,8 +58,8 @@ function M.is_builtin(resource)
   return (by_version[prefix] or {})[plural] or false
 end
 
---- The resource of Kubernetes' own that a name in one of its groups comes near, or nil: it is one, it is in another
---- group, or nothing is like it.
+--- The resource of Kubernetes' own that a name in one of its groups is a misspelling of, or nil: it is one, it is in
+--- another group, or nothing is like it.
 ---@param resource string
 ---@return string?
 function M.near(resource)
@@ -65,7 +67,7 @@ function M.near(resource)
   local prefix, plural = resource:match("^(.+)/([^/]+)$")
   local known = by_version[prefix]
   if not known or known[plural] then return nil end
-  local near = options.nearest(plural, known)
+  local near = options.nearest(plural, known, TYPO)
   return near and prefix .. "/" .. near
 end
 
@@ -88,15 +90,28 @@ function M.meant(word)
   end
 end
 
---- The resource that has, in another group of Kubernetes' own, the plural that is not in this one; or nil.
----@param resource string
----@return string?
-function M.elsewhere(resource)
+local function group_of(resource) return resource:match("^(.-)/[^/]+/[^/]+$") or "" end
+
+-- The resource that has, in another group of Kubernetes' own, the plural that is not in this one; or nil. Another
+-- version of this group does not count: what it has, a later server may have in this one.
+local function elsewhere(resource)
   if not by_version then build_index() end
   local prefix, plural = resource:match("^(.+)/([^/]+)$")
   local known = by_version[prefix]
   if not known or known[plural] then return nil end
-  return M.meant(plural)
+  local meant = M.meant(plural)
+  return meant and group_of(meant) ~= group_of(resource) and meant or nil
+end
+
+--- Raises for what no server has in a group of Kubernetes' own, when it is clear what is meant: it would be asked for
+--- for ever. What is like nothing there may be of a later version; custom resources are in other groups.
+---@param what string the name of the function in messages
+---@param resource string
+function M.check_own(what, resource)
+  local removed = groups.removed[group_of(resource)]
+  if removed then errors.misuse("%s: %s", what, removed) end
+  local meant = M.near(resource) or elsewhere(resource)
+  if meant then errors.misuse("%s: there is no '%s' (did you mean '%s'?)", what, resource, meant) end
 end
 
 local function parts_of(resource)
@@ -116,6 +131,12 @@ function M.check(what, resource)
   local meant = M.meant(resource:match("[^/]*$"))
   errors.misuse("%s: '%s' is not a resource: write version/plural or group/version/plural%s", what, resource,
     meant and (", as in \"%s\""):format(meant) or ", as in \"v1/pods\" or \"apps/v1/deployments\"")
+end
+
+--- The same for one that is to be cached.
+function M.check_cached(what, resource)
+  M.check_own(what, M.check(what, resource))
+  return resource
 end
 
 --- "apps/v1" of "apps/v1/deployments".

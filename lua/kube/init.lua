@@ -105,6 +105,7 @@ function kube.shared_informer_factory(opts) return factory.new(opts) end
 ---@param opts? kube.FactoryOptions
 ---@return kube.Informer
 function kube.informer(resource, opts)
+  informer_options.check_resource("informer", resource)
   local f = opts == nil and factory.default()
     or factory.new(informer_options.check("informer", opts, informer_options.known))
   local inf = f:for_resource(resource):informer()
@@ -127,6 +128,7 @@ for name, kind in pairs(informer_options.known) do standalone_options[name] = ki
 function kube.new_informer(opts)
   opts = informer_options.check("new_informer", opts, standalone_options)
   if not opts.resource then errors.misuse("new_informer needs resource = \"version/plural\"") end
+  informer_options.check_resource("new_informer", opts.resource)
   local inf = informer.new(opts.resource, opts)
   if opts.indexers then inf:add_indexers(informer.own_indexers(opts.indexers)) end
   if opts.handler then inf:add_event_handler(opts.handler) end

@@ -57,6 +57,11 @@ describe("an option of kube.controller", function()
       refused("option 'map' must be a function", pods, { watches = { { resource = "v1/secrets", map = "x" } } })
       refused("watches[1] must be a table with a resource", pods, { watches = { true } })
       refused("reads[1]", pods, { reads = { "pods" } })
+      refused("resource: there is no 'v1/pod' (did you mean 'v1/pods'?)", pods, { resource = "v1/pod" })
+      refused("owns[1]: resource: there is no 'v1/secret' (did you mean 'v1/secrets'?)", pods,
+        { owns = { "v1/secret" } })
+      refused("reads[1]: there is no 'v1/deployments' (did you mean 'apps/v1/deployments'?)", pods,
+        { reads = { "v1/deployments" } })
       refused("reads is a list, and 'a' is no place in one", pods, { reads = { a = "v1/pods" } })
       refused("namespaces[2] must be the name of a namespace", pods, { namespaces = { "a", 5 } })
       refused("namespaces[3] is 'a', and so is namespaces[1]", pods, { namespaces = { "a", "b", "a" } })

@@ -250,6 +250,34 @@ describe("an option", function()
     ]]
   end)
 
+  it("that is a resource of Kubernetes' own is one that there is, or is like none", function()
+    run [[
+      local factory = kube.shared_informer_factory {}
+      for wrong, sentence in pairs {
+        ["v1/pod"] = "there is no 'v1/pod' (did you mean 'v1/pods'?)",
+        ["v1/deployments"] = "there is no 'v1/deployments' (did you mean 'apps/v1/deployments'?)",
+        ["networking.k8s.io/v1/networkpolicy"] = "(did you mean 'networking.k8s.io/v1/networkpolicies'?)",
+        ["extensions/v1beta1/ingresses"] = "the group extensions was removed in Kubernetes 1.22; use apps():v1()",
+        ["settings.k8s.io/v1alpha1/podpresets"] = "the group settings.k8s.io (PodPreset) was removed in",
+        ["auditregistration.k8s.io/v1alpha1/auditsinks"] = "the group auditregistration.k8s.io was removed in",
+      } do
+        refused("for_resource: ", factory.for_resource, factory, wrong)
+        refused(sentence, factory.for_resource, factory, wrong)
+        refused("informer: ", kube.informer, wrong)
+        refused(sentence, kube.informer, wrong, { resync = 5 })
+        refused("new_informer: ", kube.new_informer, { resource = wrong })
+        refused(sentence, kube.new_informer, { resource = wrong })
+        refused("custom_resync: ", kube.shared_informer_factory, { custom_resync = { [wrong] = 5 } })
+      end
+      for _, new in ipairs { "v1/novelties", "apps/v2/deployment", "resource.k8s.io/v1/devicetaintrules",
+        "batch/v1beta1/jobs", "autoscaling/v1/verticalpodautoscalers", "networking.k8s.io/v1/clusternetworkpolicies",
+        "example.com/v1/pod" } do
+        factory:for_resource(new)
+        kube.shared_informer_factory { custom_resync = { [new] = 5 } }
+      end
+    ]]
+  end)
+
   it("that is a list of paths is checked where it is written, with the column", function()
     run [[
       local factory, expected = kube.shared_informer_factory, "column 6: expected a field name"

@@ -282,6 +282,16 @@ describe("a reflector that lists", function()
     assert.are.equal("/apis/example.com/v1/webs", r.sent.list[1].path)
   end)
 
+  for _, resource in ipairs { "v1/novelties", "apps/v9/deployments", "resource.k8s.io/v1/deviceclasses" } do
+    it("says where to look for " .. resource .. ", which no definition makes", function()
+      new { list = { fail(404, "NotFound", "the server could not find the requested resource"), list("10", {}) },
+        config = { resource = resource } }
+      r:wait_for("watch", 1)
+      assert.are.equal('the server has no resource "' .. resource ..
+        '" (kubectl api-resources shows what it serves)', r.errors[1].message)
+    end)
+  end
+
   it("says that a resource which is not in the namespace may be in none", function()
     new { list = { fail(404, "NotFound", "the server could not find the requested resource"),
       list("10", {}) }, config = { resource = "example.com/v1/webs", ns = "default" } }

@@ -34,6 +34,20 @@ describe("resource", function()
     assert.equal("", ffi.string(parse("v1/pods").group))
   end)
 
+  it("is of a group of Kubernetes itself, or of one that has definitions", function()
+    local groups = require "kube._groups"
+    local function is_own(group) return C.mw_group_is_own(slice(group)) end
+    for _, known in pairs(groups.groups) do assert.is_true(is_own(known.group), known.group) end
+    for group in pairs(groups.removed) do assert.is_true(is_own(group), group) end
+    for _, group in ipairs { "", "apps", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io" } do
+      assert.is_true(is_own(group), group)
+    end
+    for _, group in ipairs { "example.com", "k8s.io", "gateway.networking.k8s.io", "snapshot.storage.k8s.io",
+                             "metrics.k8s.io", "x.apps", "networking.k8s.i", "networking.k8s.io." } do
+      assert.is_false(is_own(group), group)
+    end
+  end)
+
   it("is in a namespace that can be one, or in all", function()
     local function refusal(ns)
       local err = unit.err()
