@@ -103,18 +103,28 @@ function Factory:_informer_for(resource, extra)
   local custom = self._opts.custom_resync and self._opts.custom_resync[resource]
   if custom then opts.resync = custom end
   found = informer.new(resource, opts)
-  found._extra = extra
+  found._extra, found._factory = extra, self
   self._informers[resource] = found
   self._order[#self._order + 1] = found
   return found
 end
 
+-- What is asked of it from now on comes to nothing, as in client-go, and is told once.
+local function warn_shut_down(self)
+  for _, inf in ipairs(self._order) do informer.forget(inf) end
+  if self._warned then return end
+  self._warned = true
+  core.log.write("warn", "this factory has been shut down and starts nothing; make another one",
+    { at = errors.place() })
+end
+
 --- Starts every informer that was asked for and is not running yet; does not wait. Informers asked
---- for later need another start. Without a stop channel they run until the script ends.
+--- for later need another start. Without a stop channel they run until the script ends. A factory that has been shut
+--- down starts nothing.
 ---@param stop? kube.StopChannel
 function Factory:start(stop)
   task.check_stop("factory:start(stop): stop", stop)
-  if self._shut_down then return end
+  if self._shut_down then return warn_shut_down(self) end
   for _, inf in ipairs(self._order) do
     if not self._started[inf] then
       self._started[inf] = true

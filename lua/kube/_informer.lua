@@ -56,9 +56,14 @@ end
 function informer.warn_unstarted(self)
   if self._warned or self._handle:is_started() then return end
   self._warned = true
-  core.log.write("warn", "the informer has not been started; call factory:start(stop)",
+  local advice = self._factory and self._factory._shut_down and ", and its factory has been shut down; make another one"
+    or "; call factory:start(stop)"
+  core.log.write("warn", "the informer has not been started" .. advice,
     { resource = self._resource, at = errors.place() })
 end
+
+--- It was to be started, and why it cannot be has been told.
+function informer.forget(self) unstarted[self._number] = nil end
 
 -- A script that forgets to start its informers ends at once, as if it had nothing to do.
 core.task.on_stop(function(retiring)
@@ -254,7 +259,7 @@ function Informer:stats() return self._handle:stats() end
 
 --- Starts the informer until `stop` (a stop channel or nil) closes, without waiting for it.
 function informer.start(self, stop)
-  unstarted[self._number] = nil
+  informer.forget(self)
   if not self._handle:start() then return false end
   if stop then stop:on_close(function() self._handle:stop() end) end
   return true

@@ -327,6 +327,25 @@ describe("a factory", function()
     assert.is_nil(log:find("started", 1, true), log)
   end)
 
+  it("says, once, that it starts nothing any more, and those who wait are told to make another", function()
+    local _, log = rig.run(rig.pods { a = {} }, [[
+      local factory, stop = kube.shared_informer_factory {}, kube.stop_channel()
+      factory:shutdown()
+      local pods = factory:core():v1():pods():informer()
+      factory:start(stop)
+      factory:start(stop)
+      assert(factory:wait_for_cache_sync(stop))
+      kube.background("stopper", function() kube.sleep(0.02) stop:close() end)
+      assert(not kube.wait_for_cache_sync(stop, pods))
+    ]])
+    local _, told = log:gsub('"this factory has been shut down and starts nothing; make another one"', "")
+    assert.are.equal(1, told, log)
+    assert.truthy(log:find('make another one","at":"[^"]*script.lua:23"'), log)
+    assert.truthy(log:find('"the informer has not been started, and its factory has been shut down; make another one"',
+      1, true), log)
+    assert.is_nil(log:find("call factory:start", 1, true), log)
+  end)
+
   it("shuts down when its informers have ended, and starts nothing afterwards", function()
     local server = rig.pods { a = {} }
     rig.run(server, [[
