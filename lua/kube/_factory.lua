@@ -99,9 +99,8 @@ function Factory:_informer_for(resource, extra)
   end
   local opts = {}
   for key, value in pairs(self._opts) do opts[key] = value end
+  opts.resync = opts.custom_resync and opts.custom_resync[resource] or opts.resync
   for key, value in pairs(extra or {}) do opts[key] = value end
-  local custom = self._opts.custom_resync and self._opts.custom_resync[resource]
-  if custom then opts.resync = custom end
   found = informer.new(resource, opts)
   found._extra, found._factory = extra, self
   self._informers[resource] = found
@@ -201,6 +200,8 @@ local factory = {}
 local factory_options = { custom_resync = "table" }
 for name, kind in pairs(informer_options.known) do factory_options[name] = kind end
 
+local SECONDS_MAX = 1e9  -- of any period
+
 -- What no informer of this factory can have would be ignored.
 local function check_custom_resync(periods)
   for resource, seconds in pairs(periods) do
@@ -209,7 +210,9 @@ local function check_custom_resync(periods)
         .. "\"group/version/plural\", as in { [\"v1/pods\"] = 60 }, not '%s'", tostring(resource))
     end
     informer_options.check_resource("custom_resync", resource)
-    options.check_timeout(("custom_resync: the period of '%s'"):format(resource), seconds)
+    local what = ("custom_resync: the period of '%s'"):format(resource)
+    options.check_timeout(what, seconds)
+    if seconds > SECONDS_MAX then errors.misuse("%s must be %d seconds at most, not %s", what, SECONDS_MAX, seconds) end
   end
 end
 

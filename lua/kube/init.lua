@@ -75,7 +75,8 @@ function kube.try_request(opts) return require("kube._client").try_request(nil, 
 ---@field label_selector? string|table what the server shall send
 ---@field field_selector? string|table what the server shall send
 ---@field tweak_list_options? fun(options: table) runs once per informer and may change what is asked for
----@field custom_resync? table<string, number> seconds by resource; of factories only
+---@field custom_resync? table<string, number> seconds by resource, in place of resync; of factories only. What
+--- for_resource() is given as resync goes before both
 ---@field transform? function|{ keep?: string[], drop?: string[] } what of an object is stored; paths run in C
 ---@field metadata_only? boolean only metadata is asked for and stored
 ---@field keep_managed_fields? boolean they are dropped otherwise

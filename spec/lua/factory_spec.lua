@@ -220,6 +220,22 @@ describe("a factory", function()
     ]])
   end)
 
+  it("resyncs as the options of one resource say, whatever it has by resource", function()
+    rig.run(rig.pods { a = {} }, [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {
+        resync = 3600, min_resync = 0.02, custom_resync = { ["v1/pods"] = 3600 },
+      }
+      local count = 0
+      factory:for_resource("v1/pods", { resync = 0.03 }):informer():add_event_handler {
+        on_update = function() count = count + 1 end,
+      }
+      factory:start(stop)
+      eventually(function() return count >= 2 end)
+      stop:close()
+    ]])
+  end)
+
   it("takes options for one resource from the first who asks for it, and from nobody else", function()
     rig.run(rig.pods { a = {} }, [[
       local factory = kube.shared_informer_factory {}

@@ -236,6 +236,10 @@ describe("an option", function()
         refused("custom_resync: the period of 'v1/pods' must be a number of seconds, not " .. tostring(bad), factory,
           { custom_resync = { ["v1/pods"] = bad } })
       end
+      for _, bad in ipairs { math.huge, 2e9 } do
+        refused("custom_resync: the period of 'v1/pods' must be 1000000000 seconds at most, not " .. bad, factory,
+          { custom_resync = { ["v1/pods"] = bad } })
+      end
     ]]
   end)
 
