@@ -37,8 +37,9 @@ local function spec_of(resource, opts)
   return spec
 end
 
---- Makes the informer of `resource` with checked options: one of its own, which nobody else has.
+--- Makes the informer of `resource` with checked options, which it keeps: one of its own, which nobody else has.
 function informer.new(resource, opts)
+  informer_options.tweak(opts)
   local spec = spec_of(resource, opts)
   local handle = core.informer.new(spec)
   made = made + 1

@@ -68,19 +68,25 @@ local parameters = { label_selector = "labelSelector", field_selector = "fieldSe
 local list_options_known = { label_selector = "string|table", field_selector = "string|table",
   shard_selector = "string" }
 
--- The fixed query parameters of every list and watch. tweak_list_options runs once, here: what it
--- leaves in the table is what is sent.
-local function query_of(opts)
+--- Runs tweak_list_options of checked options, which have it no longer then: what it leaves in the table is what is
+--- sent, whatever becomes of the informer.
+function informer_options.tweak(opts)
+  if not opts.tweak_list_options then return end
   local list_options = { label_selector = opts.label_selector, field_selector = opts.field_selector }
-  if opts.tweak_list_options then
-    local changed = opts.tweak_list_options(list_options)
-    list_options = type(changed) == "table" and changed or list_options
-    options.check("what tweak_list_options leaves", list_options, list_options_known)
-    verb_options.canonical_selectors(list_options)
-  end
+  local changed = opts.tweak_list_options(list_options)
+  list_options = type(changed) == "table" and changed or list_options
+  options.check("what tweak_list_options leaves", list_options, list_options_known)
+  verb_options.canonical_selectors(list_options)
+  for key in pairs(parameters) do opts[key] = list_options[key] end
+  opts.tweak_list_options = nil
+end
+
+-- The fixed query parameters of every list and watch.
+local function query_of(opts)
   local parts = {}
-  for key, value in pairs(list_options) do
-    if value ~= "" then parts[#parts + 1] = parameters[key] .. "=" .. escape(value) end
+  for key, parameter in pairs(parameters) do
+    local value = opts[key]
+    if value and value ~= "" then parts[#parts + 1] = parameter .. "=" .. escape(value) end
   end
   table.sort(parts)
   return #parts > 0 and table.concat(parts, "&") or nil

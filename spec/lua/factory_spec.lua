@@ -201,6 +201,31 @@ describe("a factory", function()
     assert.are.equal("7", server.http.requests[1].query.limit)
   end)
 
+  it("asks for what a tweak left when it was made, with a transform set later, too", function()
+    local server = rig.pods { a = {} }
+    rig.run(server, [[
+      local stop, runs = kube.stop_channel(), 0
+      local factory = kube.shared_informer_factory { streaming = false, tweak_list_options = function(o)
+        runs = runs + 1
+        o.label_selector, o.shard_selector = "run in (" .. runs .. ")", "shard" .. runs
+      end }
+      local informer = factory:for_resource("v1/pods"):informer()
+      informer:set_transform(function(pod) return pod end)
+      informer:set_transform(function(pod) return pod end)
+      same(1, runs)
+      factory:for_resource("v1/services"):informer()
+      same(2, runs)
+      factory:start(stop)
+      eventually(function() return informer:stats().watches == 1 end)
+      stop:close()
+    ]])
+    for _, request in ipairs(server.http.requests) do
+      local run = request.path == "/api/v1/pods" and "1" or "2"
+      assert.are.equal("run in (" .. run .. ")", request.query.labelSelector)
+      assert.are.equal("shard" .. run, request.query.shardSelector)
+    end
+  end)
+
   it("gives one resource a resync of its own", function() -- row 64
     rig.run(rig.pods { a = {} }, [[
       local stop = kube.stop_channel()
