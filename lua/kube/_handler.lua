@@ -52,7 +52,7 @@ function handler.add(informer, given, resync)
   local spec = {}
   for key, value in pairs(given) do spec[key] = value end
   if resync then spec.resync = resync end
-  if given.predicate then spec.predicate = predicate.parts(given.predicate) end
+  if given.predicate then spec.predicate = predicate.of_handler("add_event_handler", given.predicate) end
   informer._declared.handlers = informer._declared.handlers + 1
   spec.name = given.name or ("%s handler"):format(informer._resource)
   return setmetatable({ _core = informer._handle:add_listener(spec), _informer = informer,

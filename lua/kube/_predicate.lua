@@ -88,8 +88,17 @@ local function add_part(out, given)
     values = wanted(given), negate = given.negate }
 end
 
---- What the core takes for { path = "spec.nodeName", equals = "n1" }, or for a list of such parts.
-function predicate.parts(given)
+-- Whether it is one of kube.predicate, or a list with one.
+local function has_event(given)
+  if getmetatable(given) == Event then return true end
+  for _, part in ipairs(given) do
+    if getmetatable(part) == Event then return true end
+  end
+  return false
+end
+
+-- What the core takes for { path = "spec.nodeName", equals = "n1" }, or for a list of such parts.
+local function parts_of(given)
   local out, single = {}, {}
   for key, value in pairs(given) do
     if type(key) ~= "number" then single[key] = value end
@@ -100,6 +109,17 @@ function predicate.parts(given)
   return out
 end
 
+--- What the core takes for the predicate of a handler.
+---@param what string the name of the function in messages
+---@param given kube.Predicate|kube.Predicate[]
+function predicate.of_handler(what, given)
+  if has_event(given) then
+    errors.misuse("%s: kube.predicate is for controllers; the predicate of a handler is a table such as "
+      .. "{ path = \"spec.paused\", equals = false }, and a function goes into filter", what)
+  end
+  return parts_of(given)
+end
+
 --- What the core takes for a predicate on events. `what` names the option in messages.
 ---@param what string
 ---@param given kube.EventPredicate|kube.Predicate|kube.Predicate[]|function function(object, old, event)
@@ -107,7 +127,10 @@ end
 function predicate.check(what, given)
   if type(given) == "function" then return new("call", given) end
   if getmetatable(given) == Event then return given end
-  if type(given) == "table" and next(given) ~= nil then return new("match", predicate.parts(given)) end
+  if type(given) == "table" and has_event(given) then
+    errors.misuse("%s: for more than one of kube.predicate write kube.predicate.all(...) or any(...)", what)
+  end
+  if type(given) == "table" and next(given) ~= nil then return new("match", parts_of(given)) end
   errors.misuse("%s must be one of kube.predicate, a table such as { path = \"spec.paused\", equals = false }, or a "
     .. "function of object, old and event, not %s", what,
     type(given) == "table" and "an empty table" or "a " .. type(given))

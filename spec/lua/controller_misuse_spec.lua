@@ -68,6 +68,9 @@ describe("an option of kube.controller", function()
       refused("label selector, column", pods, { label_selector = "a in (" })
       refused("field selector, column", pods, { field_selector = "spec.nodeName" })
       refused("predicate: give one of path, label and owner", pods, { predicate = { equals = "x" } })
+      local changed = { kube.predicate.generation_changed, { path = "a" } }
+      refused("predicate: for more than one of kube.predicate write kube.predicate.all(...) or any(...)", pods,
+        { predicate = changed })
       refused("nested more than 16 deep", function()
         local p = kube.predicate.negate { path = "a" }
         for _ = 1, 20 do p = kube.predicate.negate(p) end

@@ -449,6 +449,11 @@ describe("an argument", function()
       one_of { "n1", 5, false }
       informer:add_event_handler {}
       refused("not a string", add, { "app=web" })
+      local changed = kube.predicate.generation_changed
+      for _, of_controllers in ipairs { changed, kube.predicate.match { path = "a" }, { { path = "a" }, changed } } do
+        refused("add_event_handler: kube.predicate is for controllers; the predicate of a handler is a table such as "
+          .. '{ path = "spec.paused", equals = false }, and a function goes into filter', add, of_controllers)
+      end
     ]]
   end)
 end)
