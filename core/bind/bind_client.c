@@ -59,8 +59,12 @@ static int client_new(lua_State *L) {
       .path = mw_bind_opt_string(L, 1, "kubeconfig", NULL),
       .context = mw_bind_opt_string(L, 1, "context", NULL),
   };
-  bool offline = mw_host_config(mw_generation_host(mw_generation_of(L)))->offline;
-  if (offline || (source.path == NULL && source.context == NULL)) {
+  const struct mw_host_config *host = mw_host_config(mw_generation_host(mw_generation_of(L)));
+  if (source.path == NULL && source.context != NULL && host->kubeconfig.text != NULL) {
+    mw_bind_misuse(L, "new_client: with --sandbox there is no context to choose: leave option "
+                      "'context' out, or name a file in option 'kubeconfig'");
+  }
+  if (host->offline || (source.path == NULL && source.context == NULL)) {
     push_default(L);
     return 1;
   }

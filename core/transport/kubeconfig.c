@@ -515,8 +515,22 @@ static int read_part(const struct mw_kubeconfig_doc *docs, size_t count, const c
   return missing(docs, count, label, section, what, err);
 }
 
+// What is no map has nothing of a kubeconfig, and is likely another file. Nothing at all is fine.
+static int check_shape(const struct mw_kubeconfig_doc *doc, struct mw_err *err) {
+  int root = mw_yaml_root(doc->yaml);
+  if (!mw_yaml_has(doc->yaml, root) || mw_yaml_is_map(doc->yaml, root)) return 0;
+  return mw_err_set(err, MW_EINVAL,
+                    "kubeconfig %s: this is not a kubeconfig, which is a map with clusters, users "
+                    "and contexts; name another file",
+                    doc->label);
+}
+
 static int resolve(struct mw_kubeconfig *k, const struct mw_kubeconfig_doc *docs, size_t count,
                    const char *label, const char *asked, struct mw_err *err) {
+  for (size_t i = 0; i < count; i++) {
+    int wrong = check_shape(&docs[i], err);
+    if (wrong < 0) return wrong;
+  }
   struct mw_slice name = choose(docs, count, asked);
   if (name.n == 0) {
     return missing(docs, count, label, "contexts",

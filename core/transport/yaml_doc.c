@@ -52,6 +52,11 @@ void mw_yaml_free(struct mw_yaml *y) {
 
 int mw_yaml_root(const struct mw_yaml *y) { return node_of(y, 1) != NULL ? 1 : 0; }
 
+bool mw_yaml_is_map(const struct mw_yaml *y, int node) {
+  const yaml_node_t *n = node_of(y, node);
+  return n != NULL && n->type == YAML_MAPPING_NODE;
+}
+
 bool mw_yaml_pair(const struct mw_yaml *y, int node, size_t i, int *key, int *value) {
   const yaml_node_t *n = node_of(y, node);
   if (n == NULL || n->type != YAML_MAPPING_NODE) return false;

@@ -458,6 +458,14 @@ describe("an argument", function()
   end)
 end)
 
+describe("a client", function()
+  it("has no context to choose beside a sandbox", function()
+    local err = require("spec.support.controller_rig").refused [[ kube.new_client { context = "dev" } ]]
+    assert.matches("script%.lua:%d+: new_client: with %-%-sandbox there is no context to choose: leave option "
+      .. "'context' out, or name a file in option 'kubeconfig'", err)
+  end)
+end)
+
 describe("an await", function()
   cleanup.install()
 

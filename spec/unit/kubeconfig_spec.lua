@@ -232,6 +232,13 @@ exec:
         "ENOTFOUND", config(), "foo")
     end)
 
+    it("what is no map, and so another file", function()
+      for _, text in ipairs { "[1, 2]", "- name: a", "hello", "42" } do
+        says("kubeconfig test.yaml: this is not a kubeconfig, which is a map with clusters, users and contexts; name "
+          .. "another file", "EINVAL", text)
+      end
+    end)
+
     it("an unknown cluster or user", function()
       says('kubeconfig test.yaml: context "broken" names the cluster "gone", which does not exist;'
         .. ' it has: here, there', "ENOTFOUND", config(), "broken")
