@@ -196,12 +196,15 @@ static int informer_stats(lua_State *L) {
 static size_t path_list(lua_State *L, const char *field, struct mw_slice *out) {
   lua_getfield(L, 1, field);  // stays on the stack: the slices point into it
   if (lua_isnil(L, -1)) return 0;
-  if (!lua_istable(L, -1)) mw_bind_misuse(L, "option '%s' must be a list of field paths", field);
+  if (!lua_istable(L, -1))
+    mw_bind_opt_misuse(L, 1, "option '%s' must be a list of field paths", field);
   size_t n = lua_objlen(L, -1);
-  if (n > PATHS_MAX) mw_bind_misuse(L, "option '%s' has more than %d paths", field, PATHS_MAX);
+  if (n > PATHS_MAX)
+    mw_bind_opt_misuse(L, 1, "option '%s' has more than %d paths", field, PATHS_MAX);
   for (size_t i = 0; i < n; i++) {
     lua_rawgeti(L, -1, (int)i + 1);
-    if (lua_type(L, -1) != LUA_TSTRING) mw_bind_misuse(L, "option '%s' must hold strings", field);
+    if (lua_type(L, -1) != LUA_TSTRING)
+      mw_bind_opt_misuse(L, 1, "option '%s' must hold strings", field);
     out[i] = mw_bind_slice(L, -1);
     lua_pop(L, 1);
   }
@@ -299,14 +302,15 @@ static int check_namespace(lua_State *L) {
   return 0;
 }
 
-// check_tuning(options): raises for what new() would refuse, where the options are written.
+// check_tuning(options): raises for what new() would refuse, where the options are written. Their
+// `what` is the function that they were given to.
 static int check_tuning(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   read_tuning(L, &(struct mw_informer_config){0});
   return 0;
 }
 
-// check_paths{ keep =, drop = }: the same for the paths of a transform.
+// check_paths{ what =, keep =, drop = }: the same for the paths of a transform.
 static int check_paths(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);

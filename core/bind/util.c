@@ -18,15 +18,26 @@ struct mw_slice mw_bind_slice(lua_State *L, int idx) {
   return mw_slice(s, n);
 }
 
-static void wrong_type(lua_State *L, const char *field, const char *wanted) {
-  mw_bind_misuse(L, "option '%s' must be a %s, not a %s", field, wanted, luaL_typename(L, -1));
+int mw_bind_opt_misuse(lua_State *L, int idx, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  const char *text = lua_pushvfstring(L, fmt, args);
+  va_end(args);
+  lua_getfield(L, idx, "what");
+  const char *what = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  return mw_bind_misuse(L, "%s%s%s", what != NULL ? what : "", what != NULL ? ": " : "", text);
+}
+
+static void wrong_type(lua_State *L, int idx, const char *field, const char *wanted) {
+  mw_bind_opt_misuse(L, idx, "option '%s' must be a %s, not a %s", field, wanted,
+                     luaL_typename(L, -1));
 }
 
 const char *mw_bind_opt_string(lua_State *L, int idx, const char *field, const char *fallback) {
   lua_getfield(L, idx, field);
   const char *s = fallback;
   if (!lua_isnil(L, -1)) {
-    if (lua_type(L, -1) != LUA_TSTRING) wrong_type(L, field, "string");
+    if (lua_type(L, -1) != LUA_TSTRING) wrong_type(L, idx, field, "string");
     s = lua_tostring(L, -1);
   }
   lua_pop(L, 1);
@@ -38,11 +49,11 @@ static double opt_range(lua_State *L, int idx, const char *field, double fallbac
   lua_getfield(L, idx, field);
   double v = fallback;
   if (!lua_isnil(L, -1)) {
-    if (lua_type(L, -1) != LUA_TNUMBER) wrong_type(L, field, "number");
+    if (lua_type(L, -1) != LUA_TNUMBER) wrong_type(L, idx, field, "number");
     v = lua_tonumber(L, -1);
     if (!(v >= min && v <= max) || (whole && v != floor(v))) {
-      mw_bind_misuse(L, "option '%s' must be a %s between %f and %f, not %f", field,
-                     whole ? "whole number" : "number", min, max, v);
+      mw_bind_opt_misuse(L, idx, "option '%s' must be a %s between %f and %f, not %f", field,
+                         whole ? "whole number" : "number", min, max, v);
     }
   }
   lua_pop(L, 1);
@@ -67,7 +78,7 @@ bool mw_bind_opt_bool(lua_State *L, int idx, const char *field, bool fallback) {
   lua_getfield(L, idx, field);
   bool v = fallback;
   if (!lua_isnil(L, -1)) {
-    if (!lua_isboolean(L, -1)) wrong_type(L, field, "boolean");
+    if (!lua_isboolean(L, -1)) wrong_type(L, idx, field, "boolean");
     v = lua_toboolean(L, -1);
   }
   lua_pop(L, 1);

@@ -13,7 +13,8 @@
 // The string at idx as a slice; raises for anything else. Valid while the value is on the stack.
 struct mw_slice mw_bind_slice(lua_State *L, int idx);
 
-// Fields of an options table at idx. Absent gives the default; a wrong type raises with the name.
+// Fields of an options table at idx, which is not negative. Absent gives the default; a wrong type
+// raises with the name, behind the name of the function when the table has it in its field `what`.
 // A string stays valid while the table holds it.
 const char *mw_bind_opt_string(lua_State *L, int idx, const char *field, const char *fallback);
 bool mw_bind_opt_bool(lua_State *L, int idx, const char *field, bool fallback);
@@ -24,6 +25,9 @@ long mw_bind_opt_count(lua_State *L, int idx, const char *field, long fallback, 
 // A duration: 0 to MW_BIND_SECONDS_MAX.
 #define MW_BIND_SECONDS_MAX 1e9
 double mw_bind_opt_seconds(lua_State *L, int idx, const char *field, double fallback);
+
+// Raises misuse of an option of the table at idx, of which the format tells.
+int mw_bind_opt_misuse(lua_State *L, int idx, const char *fmt, ...);
 
 // Raises unless the text at idx can name a namespace, or is "" for all of them. what names the
 // option or argument.

@@ -49,7 +49,7 @@ function handler.add(informer, given, resync)
     errors.misuse("add_event_handler takes a table { on_add = fn, on_update = fn, on_delete = fn }")
   end
   options.check("add_event_handler", given, handler_options)
-  local spec = {}
+  local spec = { what = resync and "add_event_handler_with_resync_period" or "add_event_handler" }
   for key, value in pairs(given) do spec[key] = value end
   if resync then spec.resync = resync end
   if given.predicate then spec.predicate = predicate.of_handler("add_event_handler", given.predicate) end

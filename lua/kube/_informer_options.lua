@@ -32,6 +32,14 @@ local function dropped(opts)
   return all
 end
 
+-- A copy of options that says in messages what they were given to, and others in place of some.
+local function named(what, opts, others)
+  local copy = { what = what }
+  for name, value in pairs(opts) do copy[name] = value end
+  for name, value in pairs(others or {}) do copy[name] = value end
+  return copy
+end
+
 --- A checked copy of the options that a script gave to `what`.
 function informer_options.check(what, given, known)
   local opts = {}
@@ -40,10 +48,10 @@ function informer_options.check(what, given, known)
   verb_options.canonical_selectors(opts)
   if type(opts.transform) == "table" then
     options.check(what .. ": transform", opts.transform, transform_options)
-    core.informer.check_paths { keep = opts.transform.keep, drop = dropped(opts) }
+    core.informer.check_paths { what = what .. ": transform", keep = opts.transform.keep, drop = dropped(opts) }
   end
   options.check(what .. ": backoff", opts.backoff, backoff_options)
-  core.informer.check_tuning(opts)
+  core.informer.check_tuning(named(what, opts, { backoff = opts.backoff and named(what .. ": backoff", opts.backoff) }))
   return opts
 end
 

@@ -174,6 +174,7 @@ function M.leader_election(opts)
   local place = errors.place()
   local record = recorder(opts.name)
   core.lease.declare({
+    what = "leader_election",
     name = opts.name, namespace = opts.namespace, identity = opts.identity, lease_duration = opts.lease_duration,
     renew_deadline = opts.renew_deadline, retry_period = opts.retry_period, release = opts.release,
     labels = label_list(opts.labels), place = place,

@@ -343,7 +343,7 @@ describe("a script with a leader election", function()
       { [[election { lease_duration = 1.5 }]], "lease_duration must be whole seconds" },
       { [[election { renew_deadline = 2 }]], "lease_duration %(2%) must be greater than renew_deadline %(2%)" },
       { [[election { retry_period = 1.4 }]], "renew_deadline %(1.5%) must be greater than retry_period x 1.2" },
-      { [[election { retry_period = -1 }]], "retry_period" },
+      { [[election { retry_period = -1 }]], "leader_election: option 'retry_period' must be a number between 0 and" },
       { [[election { labels = { "x" } }]], "labels takes { name = \"value\" }" },
       { [[election { labels = { ["a b"] = "x" } }]], "'a b' cannot be the name of a label" },
       { [[election { labels = { a = "x y" } }]], "'x y' cannot be the value of a" },

@@ -106,24 +106,30 @@ describe("an option", function()
       for _, name in ipairs { "resync", "min_resync", "min_watch_timeout", "internal_error_budget",
         "short_watch" } do
         for _, bad in ipairs { -1, 2e9, 1 / 0, 0 / 0 } do
-          refused(("option '%s' must be a number between 0 and 1000000000"):format(name),
+          refused(("shared_informer_factory: option '%s' must be a number between 0 and 1000000000"):format(name),
             factory, { [name] = bad })
         end
       end
       for _, bad in ipairs { 0, -1, 1.5, 1e30, 0 / 0 } do
-        refused("option 'queue_bound' must be a whole number between 1 and ", factory,
+        refused("shared_informer_factory: option 'queue_bound' must be a whole number between 1 and ", factory,
           { queue_bound = bad })
       end
       refused("option 'page_size' must be a whole number", factory, { page_size = 0.5 })
       refused("option 'page_size' must be a whole number", factory, { page_size = -1 })
       refused("option 'steps' must be a whole number", factory, { backoff = { steps = 1e12 } })
-      refused("option 'duration' must be a number between", factory, { backoff = { duration = 0 } })
+      refused("shared_informer_factory: backoff: option 'duration' must be a number between", factory,
+        { backoff = { duration = 0 } })
       refused("backoff has no option 'durations' (did you mean 'duration'?)",
         factory, { backoff = { durations = 1 } })
       local pods = factory():core():v1():pods():informer()
-      refused("option 'queue_bound'", pods.add_event_handler, pods, { queue_bound = -5 })
-      refused("option 'resync'", pods.add_event_handler, pods, { resync = 0 / 0 })
-      refused("option 'resync'", pods.add_event_handler_with_resync_period, pods, {}, -1)
+      refused("add_event_handler: option 'queue_bound'", pods.add_event_handler, pods, { queue_bound = -5 })
+      refused("add_event_handler: option 'resync'", pods.add_event_handler, pods, { resync = 0 / 0 })
+      refused("add_event_handler_with_resync_period: option 'resync'", pods.add_event_handler_with_resync_period, pods,
+        {}, -1)
+      refused("for_resource: option 'resync'", function()
+        factory():for_resource("v1/pods", { resync = -1 })
+      end)
+      refused("new_informer: option 'resync'", kube.new_informer, { resource = "v1/pods", resync = -1 })
     ]]
   end)
 
@@ -290,7 +296,8 @@ describe("an option", function()
       local pods = factory {}
       refused(expected, pods.for_resource, pods, "v1/pods", { transform = { drop = { "status", "spec..a" } } })
       refused(expected, kube.informer, "v1/pods", { transform = { keep = { "spec..a" } } })
-      refused("option 'keep' must hold strings", factory, { transform = { keep = { 5 } } })
+      refused("shared_informer_factory: transform: option 'keep' must hold strings", factory,
+        { transform = { keep = { 5 } } })
       local many = {}
       for i = 1, 256 do many[i] = "spec.a" .. i end
       factory { transform = { keep = many } }
