@@ -65,11 +65,17 @@ end
 --- client-go's GetByKey.
 ---@param key string
 ---@return table?
-function Reader:get_by_key(key) return raw_get(self, key) end
+function Reader:get_by_key(key)
+  if type(key) ~= "string" then errors.misuse("get_by_key takes a key such as \"default/web\"") end
+  return raw_get(self, key)
+end
 
 --- The values of an index that have at least one object.
 ---@return string[]
-function Reader:list_index_func_values(name) return self:index_values(name) end
+function Reader:list_index_func_values(name)
+  if type(name) ~= "string" then errors.misuse("list_index_func_values takes the name of an index") end
+  return self:index_values(name)
+end
 
 --- The names of the indexes.
 ---@return string[]
