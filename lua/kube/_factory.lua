@@ -223,7 +223,7 @@ function factory.new(opts)
   return setmetatable({ _opts = opts, _informers = {}, _order = {}, _started = {} }, Factory)
 end
 
-factory.pair = Pair
+factory.class, factory.pair = Factory, Pair
 local default
 
 --- The script's default one, without options: kube.informer() and controllers share its informers.

@@ -151,6 +151,9 @@ local function sync_check(i, check)
     return function() return check:has_synced(), check:is_stopped() end, check
   elseif class == handler.registration then
     return function() return check:has_synced(), check._core:is_closed() end
+  elseif class == factory.class then
+    errors.misuse("wait_for_cache_sync(stop, ...): argument %d is a factory: write factory:wait_for_cache_sync(stop)",
+      i + 1)
   elseif class == nil and type(check.has_synced) == "function" then
     return function() return check:has_synced() end
   elseif check == informer.class.has_synced or check == handler.registration.has_synced then
@@ -168,7 +171,10 @@ end
 ---@param stop? kube.StopChannel
 ---@return boolean
 function kube.wait_for_cache_sync(stop, ...)
-  task.check_stop("wait_for_cache_sync(stop, ...): the first argument", stop)
+  if stop ~= nil and not task.is_stop_channel(stop) then
+    errors.misuse("wait_for_cache_sync(stop, ...): the first argument must be what kube.stop_channel() returned, or "
+      .. "nil, not a %s; what is waited for comes behind it", type(stop))
+  end
   local checks, informers = {}, {}
   for i = 1, select("#", ...) do
     checks[i], informers[#informers + 1] = sync_check(i, (select(i, ...)))

@@ -532,7 +532,9 @@ describe("kube", function()
         assert(not ok and message:find("script.lua:%d+: wait_for_cache_sync"), message)
         assert(message:find(pattern, 1, true), message)
       end
-      refused("the first argument must be what kube.stop_channel() returned", informer)
+      refused("the first argument must be what kube.stop_channel() returned, or nil, not a table; what is waited for "
+        .. "comes behind it", informer)
+      refused("argument 2 is a factory: write factory:wait_for_cache_sync(stop)", stop, kube.shared_informer_factory {})
       refused("the first argument", true)
       refused("argument 2 must be an informer, a registration or a function, not a nil", stop, nil)
       refused("argument 3", stop, function() return true end, nil, informer)
