@@ -1,6 +1,7 @@
 -- kube.duration: spans of time as Go writes them ("1h30m0s"), which is how objects have them; in Lua they
 -- are seconds.
 local errors = require "kube._error"
+local options = require "kube._options"
 
 local M = {}
 
@@ -47,7 +48,7 @@ end
 ---@return string
 function M.format(seconds)
   if type(seconds) ~= "number" or seconds ~= seconds or math.abs(seconds) >= SECONDS_MAX then
-    errors.misuse("duration.format() takes a number of seconds, not %s", tostring(seconds))
+    errors.misuse("duration.format() takes a number of seconds, not %s", options.shown(seconds))
   end
   local sign = seconds < 0 and "-" or ""
   local rest = math.abs(seconds)

@@ -120,7 +120,8 @@ end
 -- What client.exchange takes, of a request as a script wrote it.
 local function checked(what, method, url, opts)
   if type(method) ~= "string" or not method:find("^%u+$") then
-    errors.misuse("%s takes a method such as \"PATCH\" first, not %s", what, tostring(method))
+    errors.misuse("%s takes a method such as \"PATCH\" first, not %s", what,
+      type(method) == "string" and method or options.shown(method))
   end
   if type(url) ~= "string" then errors.misuse("%s takes a URL, not a %s", what, type(url)) end
   local origin, path = split(url)

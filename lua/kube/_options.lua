@@ -85,10 +85,17 @@ function options.check(what, given, known)
   return given
 end
 
+--- What was given in place of a number, for messages: a number itself, of all else the type.
+---@return string
+function options.shown(value)
+  if value == nil or type(value) == "number" then return tostring(value) end
+  return "a " .. type(value)
+end
+
 --- Checks a number of seconds to wait: nil, or 0 and more. what names the argument in messages.
 function options.check_timeout(what, seconds)
   if seconds == nil or (type(seconds) == "number" and seconds >= 0) then return end
-  errors.misuse("%s must be a number of seconds, not %s", what, tostring(seconds))
+  errors.misuse("%s must be a number of seconds, not %s", what, options.shown(seconds))
 end
 
 --- Makes the methods of a class say what is wrong when one is called with a dot, or is not there.

@@ -3,6 +3,7 @@
 local amount = require "kube._amount"
 local codec = require("kube._core").codec
 local errors = require "kube._error"
+local options = require "kube._options"
 
 local M = {}
 
@@ -13,8 +14,8 @@ local function read(what, value)
   if type(value) == "number" or type(value) == "cdata" then text = codec.encode(value) end
   local parsed = type(text) == "string" and amount.parse(text)
   if parsed then return parsed end
-  errors.misuse("%s: '%s' is not a quantity, which is a number and perhaps a suffix: \"100m\", \"1.5\", \"2Gi\"", what,
-    tostring(value))
+  errors.misuse("%s: %s is not a quantity, which is a number and perhaps a suffix: \"100m\", \"1.5\", \"2Gi\"", what,
+    type(value) == "string" and "'" .. value .. "'" or options.shown(value))
 end
 
 --- Whether a value is a quantity.

@@ -155,7 +155,7 @@ end
 ---@return any ...
 function M.timeout(seconds, fn, ...)
   if type(seconds) ~= "number" or seconds <= 0 or seconds ~= seconds then
-    errors.misuse("kube.timeout() takes a number of seconds above 0 first, got %s", tostring(seconds))
+    errors.misuse("kube.timeout() takes a number of seconds above 0 first, got %s", options.shown(seconds))
   end
   check_function("kube.timeout()", "second", fn)
   return results_of(task.call("kube.timeout()", { timeout = math.min(seconds, 1e9) }, fn, ...))

@@ -1,5 +1,6 @@
 -- kube.time: moments as seconds since 1970, and their text in objects (RFC 3339, UTC).
 local errors = require "kube._error"
+local options = require "kube._options"
 local rfc3339 = require "kube._rfc3339"
 local tools = require("kube._core").tools
 
@@ -28,9 +29,9 @@ function M.format(seconds, digits)
   seconds, digits = seconds or M.now(), digits or 0
   if type(seconds) ~= "number" or not (seconds >= -62135596800 and seconds < 253402300800) then
     errors.misuse("time.format(seconds, digits): seconds must be a number of seconds since 1970, not %s",
-      tostring(seconds))
+      options.shown(seconds))
   elseif type(digits) ~= "number" or digits < 0 or digits > 9 or digits % 1 ~= 0 then
-    errors.misuse("time.format(seconds, digits): digits must be 0 to 9, not %s", tostring(digits))
+    errors.misuse("time.format(seconds, digits): digits must be 0 to 9, not %s", options.shown(digits))
   end
   local whole = math.floor(seconds)
   -- Cut, not rounded: a moment is not told before it has come.

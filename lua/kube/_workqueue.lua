@@ -87,7 +87,7 @@ end
 --- Raises unless a key can be added that much later. what names the value in messages.
 function M.check_seconds(what, seconds)
   if type(seconds) == "number" and seconds <= SECONDS_MAX then return end
-  errors.misuse("%s must be a number of seconds, not %s", what, tostring(seconds))
+  errors.misuse("%s must be a number of seconds, not %s", what, options.shown(seconds))
 end
 local check_seconds = M.check_seconds
 

@@ -31,6 +31,7 @@ describe("duration.format", function()
       [-5400] = "-1h30m0s", [1e-10] = "0s", [86400] = "24h0m0s", [0.1 + 0.2] = "300ms", [100.1] = "1m40.1s" }
     for seconds, text in pairs(cases) do assert.equal(text, duration.format(seconds), tostring(seconds)) end
     assert.is_false(pcall(duration.format, "5s"))
+    assert.matches("takes a number of seconds, not a table", select(2, pcall(duration.format, {})))
     assert.is_false(pcall(duration.format, 0 / 0))
   end)
 

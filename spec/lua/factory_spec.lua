@@ -323,6 +323,7 @@ describe("a factory", function()
         local ok, message = pcall(factory.wait_for_cache_sync, factory, bad[1], bad[2])
         assert(not ok and message:find("script.lua:%d+: factory:wait_for_cache_sync%(stop, timeout%)"),
           message)
+        assert(type(bad[2]) ~= "string" or message:find("must be a number of seconds, not a string", 1, true), message)
       end
       stop:close()
     ]])

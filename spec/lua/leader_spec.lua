@@ -352,7 +352,7 @@ describe("a script with a leader election", function()
       { [[kube:leader_election { name = "a" }]], "call it with a dot: kube.leader_election" },
       { [[local l = election() l.wait()]], "call it with a colon: leader:wait" },
       { [[election():wiat()]], "leader has no 'wiat' %(did you mean 'wait'%?%)" },
-      { [[election():wait("x")]], "must be a number of seconds, not x" },
+      { [[election():wait("x")]], "must be a number of seconds, not a string" },
     }
     it("what cannot work, and says where and why", function()
       for _, case in ipairs(cases) do

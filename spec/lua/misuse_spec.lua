@@ -238,10 +238,12 @@ describe("an option", function()
         refused(sentence, factory, { custom_resync = { [wrong] = 5 } })
       end
       factory { custom_resync = { ["v1/pods"] = 5, ["example.com/v1/webs"] = 5, ["apps/v1/novelties"] = 5 } }
-      for _, bad in ipairs { "5m", -1, 0 / 0 } do
-        refused("custom_resync: the period of 'v1/pods' must be a number of seconds, not " .. tostring(bad), factory,
+      for bad, shown in pairs { ["5m"] = "a string", [-1] = "-1", [{}] = "a table" } do
+        refused("custom_resync: the period of 'v1/pods' must be a number of seconds, not " .. shown, factory,
           { custom_resync = { ["v1/pods"] = bad } })
       end
+      refused("custom_resync: the period of 'v1/pods' must be a number of seconds, not nan", factory,
+        { custom_resync = { ["v1/pods"] = 0 / 0 } })
       for _, bad in ipairs { math.huge, 2e9 } do
         refused("custom_resync: the period of 'v1/pods' must be 1000000000 seconds at most, not " .. bad, factory,
           { custom_resync = { ["v1/pods"] = bad } })

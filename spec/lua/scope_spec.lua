@@ -302,6 +302,7 @@ describe("kube.timeout", function()
 
   it("takes seconds above 0", function()
     fails("kube%.timeout%(%) takes a number of seconds above 0 first, got 0", "kube.timeout(0, print)")
+    fails("kube%.timeout%(%) takes a number of seconds above 0 first, got a table", "kube.timeout({}, print)")
   end)
 end)
 
