@@ -52,7 +52,7 @@ struct mw_endpoint *mw_bind_endpoint(lua_State *L, int idx) {
   return mw_bind_check_box(L, idx, TYPE);
 }
 
-// new{kubeconfig=, context=}: both may be absent.
+// new{kubeconfig=, context=}: both may be absent. A context without a file is one of the host's.
 static int client_new(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   struct mw_kubeconfig_source source = {
@@ -69,6 +69,7 @@ static int client_new(lua_State *L) {
     push_default(L);
     return 1;
   }
+  if (source.path == NULL) source.path = host->kubeconfig.path;
   struct mw_err err;
   void **box = mw_bind_new_box(L, TYPE, NULL);
   struct mw_kubeconfig *config = mw_kubeconfig_load(&source, &err);

@@ -43,7 +43,7 @@ local kube = setmetatable({}, { __index = function(self, name)
 end })
 
 --- A client: which API server, as whom. Without options it is the host's own (--kubeconfig,
---- KUBECONFIG, or the pod's service account).
+--- KUBECONFIG, or the pod's service account); a context alone is another one of those files.
 ---@param opts? { kubeconfig?: string, context?: string, qps?: number, burst?: integer } qps: so many requests per
 --- second at most, burst of them at once; without it there is no limit
 ---@return kube.Client

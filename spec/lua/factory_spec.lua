@@ -564,4 +564,27 @@ describe("kube", function()
     assert.are.equal(2, here.count.stream)
     assert.are.equal(1, there.count.stream)
   end)
+
+  it("has clients for other contexts of the file that the process was given", function()
+    local here, there = rig.pods { here = {} }, rig.pods { there = {} }
+    local path = rig.kubeconfig(here:url())
+    local file = assert(io.open(path))
+    local text = file:read("*a"):gsub('"contexts":%[', '%0{"name":"d","context":{"cluster":"t","user":"u"}},')
+      :gsub('"clusters":%[', '%0{"name":"t","cluster":{"server":"' .. there:url() .. '"}},')
+    file:close()
+    file = assert(io.open(path, "w"))
+    file:write(text)
+    file:close()
+    rig.run(here, [[
+      local stop = kube.stop_channel()
+      local client = kube.new_client { context = "d" }
+      same("d", client:context())
+      local factory = kube.shared_informer_factory { client = client }
+      local lister = factory:core():v1():pods():lister()
+      factory:start(stop)
+      factory:wait_for_cache_sync()
+      same({ "default/there" }, lister:list_keys())
+      stop:close()
+    ]], { kubeconfig = path })
+  end)
 end)
