@@ -177,6 +177,12 @@ end
 
 --- No more starts; waits until every informer has come to rest. Close their stop channel first.
 function Factory:shutdown()
+  for inf in pairs(self._started) do
+    if inf._handle:is_in_handler() then
+      errors.misuse("factory:shutdown() waits for itself in a handler of one of its informers; call it in "
+        .. "kube.background(name, function)")
+    end
+  end
   self._shut_down = true
   task.wait_until(function()
     for inf in pairs(self._started) do

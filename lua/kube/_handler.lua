@@ -1,5 +1,6 @@
 -- Event handlers and their registrations.
 local errors = require "kube._error"
+local informer_options = require "kube._informer_options"
 local options = require "kube._options"
 local predicate = require "kube._predicate"
 local task = require "kube._task"
@@ -52,7 +53,12 @@ function handler.add(informer, given, resync)
   local spec = { what = resync and "add_event_handler_with_resync_period" or "add_event_handler" }
   for key, value in pairs(given) do spec[key] = value end
   if resync then spec.resync = resync end
-  if given.predicate then spec.predicate = predicate.of_handler("add_event_handler", given.predicate) end
+  if given.predicate then
+    spec.predicate = predicate.of_handler("add_event_handler", given.predicate)
+    for _, part in ipairs(spec.predicate) do
+      informer_options.warn_unstored("the predicate of a handler", informer._opts, part)
+    end
+  end
   informer._declared.handlers = informer._declared.handlers + 1
   spec.name = given.name or ("%s handler"):format(informer._resource)
   return setmetatable({ _core = informer._handle:add_listener(spec), _informer = informer,

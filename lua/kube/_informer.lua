@@ -153,7 +153,10 @@ local index_options = { path = "string", label = "string", owner = "string" }
 function Informer:add_indexers(indexers)
   if type(indexers) ~= "table" then errors.misuse("add_indexers takes a table of indexes by name") end
   for name, spec in pairs(indexers) do
-    if type(spec) == "table" then options.check(("index '%s'"):format(tostring(name)), spec, index_options) end
+    if type(spec) == "table" then
+      local what = ("index '%s'"):format(tostring(name))
+      informer_options.warn_unstored(what, self._opts, options.check(what, spec, index_options))
+    end
   end
   self._handle:add_indexers(indexers)
   for name, spec in pairs(indexers) do self._indexers[name] = spec end

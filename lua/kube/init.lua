@@ -136,8 +136,8 @@ function kube.new_informer(opts)
   return inf:get_indexer(), inf
 end
 
--- For argument number i of wait_for_cache_sync: a function that tells whether it has synced, and
--- whether it is over, so that it never will.
+-- For argument number i of wait_for_cache_sync: what it is, and a function that tells whether it has
+-- synced, and whether it is over, so that it never will; of an informer that too.
 local function sync_check(i, check)
   local class = type(check) == "table" and getmetatable(check)
   if class == factory.pair then
@@ -148,19 +148,23 @@ local function sync_check(i, check)
     class = informer.class
   end
   if class == informer.class then
-    return function() return check:has_synced(), check:is_stopped() end, check
+    return check._resource, function() return check:has_synced(), check:is_stopped() end, check
   elseif class == handler.registration then
-    return function() return check:has_synced(), check._core:is_closed() end
+    if check._core:is_calling() and not check:has_synced() then
+      errors.misuse("wait_for_cache_sync(stop, ...): argument %d is the handler that waits here, which has synced when "
+        .. "it has returned; wait in kube.background(name, function)", i + 1)
+    end
+    return check._name, function() return check:has_synced(), check._core:is_closed() end
   elseif class == factory.class then
     errors.misuse("wait_for_cache_sync(stop, ...): argument %d is a factory: write factory:wait_for_cache_sync(stop)",
       i + 1)
   elseif class == nil and type(check.has_synced) == "function" then
-    return function() return check:has_synced() end
+    return "argument " .. i + 1, function() return check:has_synced() end
   elseif check == informer.class.has_synced or check == handler.registration.has_synced then
     errors.misuse("wait_for_cache_sync: argument %d is a method without its informer; pass the "
       .. "informer itself", i + 1)
   elseif type(check) == "function" then
-    return function() return (check()) end
+    return "argument " .. i + 1, function() return (check()) end
   end
   errors.misuse("wait_for_cache_sync(stop, ...): argument %d must be an informer, a registration or "
     .. "a function, not a %s", i + 1, type(check))
@@ -175,24 +179,27 @@ function kube.wait_for_cache_sync(stop, ...)
     errors.misuse("wait_for_cache_sync(stop, ...): the first argument must be what kube.stop_channel() returned, or "
       .. "nil, not a %s; what is waited for comes behind it", type(stop))
   end
-  local checks, informers = {}, {}
+  local names, checks, informers = {}, {}, {}
   for i = 1, select("#", ...) do
-    checks[i], informers[#informers + 1] = sync_check(i, (select(i, ...)))
+    names[i], checks[i], informers[#informers + 1] = sync_check(i, (select(i, ...)))
   end
   local function look()
-    local all, over = true, stop ~= nil and stop:is_closed()
-    for _, check in ipairs(checks) do
+    local missing, over = {}, stop ~= nil and stop:is_closed()
+    for i, check in ipairs(checks) do
       local synced, ended = check()
-      all, over = all and synced, over or (ended and not synced)
+      if not synced then missing[#missing + 1] = names[i] end
+      over = over or (ended and not synced)
     end
-    return all, over
+    return #missing == 0, over, missing
   end
   task.wait_until(function()
     while #informers > 0 do informer.warn_unstarted(table.remove(informers, 1)) end
     local all, over = look()
     return all or over
   end, nil, "kube.wait_for_cache_sync()")
-  return (look()) and true or false
+  local all, _, missing = look()
+  if not all then core.log.write("warn", "caches not synced", { missing = table.concat(missing, ", ") }) end
+  return all
 end
 
 -- Each of these modules says what its functions do; lua/README.md has them all.

@@ -545,6 +545,32 @@ describe("kube", function()
     ]])
   end)
 
+  it("says what a wait gave up, and what would wait for itself", function()
+    local out, err = rig.run(rig.pods { a = {} }, [[
+      local stop, over = kube.stop_channel(), kube.stop_channel()
+      local factory = kube.shared_informer_factory()
+      local informer = factory:core():v1():pods():informer()
+      local registration
+      registration = informer:add_event_handler { on_add = function()
+        for _, wait in ipairs { function() factory:shutdown() end,
+          function() kube.wait_for_cache_sync(nil, informer, registration) end } do
+          print((tostring(select(2, pcall(wait))):match("script.lua:%d+: (.-);")))
+        end
+        over:close()
+      end }
+      factory:start(stop)
+      over:wait()
+      assert(kube.wait_for_cache_sync(nil, informer, registration))
+      stop:close()
+      print(kube.wait_for_cache_sync(stop, informer, function() return false end))
+      factory:shutdown()
+    ]])
+    assert.are.equal("factory:shutdown() waits for itself in a handler of one of its informers\n"
+      .. "wait_for_cache_sync(stop, ...): argument 3 is the handler that waits here, which has synced when it has "
+      .. "returned\nfalse\n", out)
+    assert.matches('"caches not synced","missing":"argument 3"', err)
+  end)
+
   it("has clients for other servers", function()
     local here, there = rig.pods { here = {} }, rig.pods { there = {} }
     rig.run(here, ([[

@@ -468,6 +468,48 @@ describe("an argument", function()
   end)
 end)
 
+describe("what looks at fields that are not stored", function()
+  cleanup.install()
+
+  -- What was warned of, in order.
+  local function warned(source)
+    local _, err = run(source)
+    local found = {}
+    for what in err:gmatch('"msg":"([^"]- and finds nothing: [^"]*)"') do found[#found + 1] = what end
+    return found
+  end
+
+  it("is warned of where it is declared", function()
+    assert.are.same({
+      "index 'node' looks at spec.nodeName, and finds nothing: the informer has metadata_only",
+      "index 'node' looks at spec.nodeName, and finds nothing: the informer has a transform that keeps only "
+        .. "metadata.labels, spec.containers",
+      "the predicate of a handler looks at status.phase, and finds nothing: the informer has a transform that keeps "
+        .. "only metadata.labels, spec.containers",
+      "index 'app' looks at metadata.labels, and finds nothing: the informer has a transform that drops "
+        .. "metadata.labels",
+    }, warned [[
+      local function pods(options) return kube.shared_informer_factory(options):core():v1():pods():informer() end
+      pods { metadata_only = true }:add_indexers { node = { path = "spec.nodeName" } }
+      local kept = pods { transform = { keep = { "metadata.labels", "spec.containers" } } }
+      kept:add_indexers { node = { path = "spec.nodeName" } }
+      kept:add_event_handler { predicate = { { label = "app" }, { path = "status.phase", equals = "Failed" } } }
+      pods { transform = { drop = { "metadata.labels" } } }:add_indexers { app = { label = "app" } }
+    ]])
+  end)
+
+  it("is not when something may be there", function()
+    assert.are.same({}, warned [[
+      local function pods(options) return kube.shared_informer_factory(options):core():v1():pods():informer() end
+      pods { metadata_only = true }:add_indexers { kind = { path = "kind" }, ns = { path = "metadata.name" },
+        app = { label = "app" }, owner = { owner = "any" } }
+      pods { transform = { keep = { "spec.containers", "status" } } }:add_indexers { image = {
+        path = "spec.containers[*].image" }, phase = { path = "status.phase" }, spec = { path = "spec" } }
+      pods { transform = { drop = { "spec.node" } } }:add_indexers { node = { path = "spec.nodeName" } }
+    ]])
+  end)
+end)
+
 describe("a client", function()
   it("has no context to choose beside a sandbox", function()
     local err = require("spec.support.controller_rig").refused [[ kube.new_client { context = "dev" } ]]
