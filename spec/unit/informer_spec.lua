@@ -1,5 +1,6 @@
 -- A shared informer from the socket to its listeners; how it fails and ends: informer_life_spec.
 jit.off(true, true)
+local captured = require "spec.support.captured"
 local informer_rig = require "spec.support.informer_rig"
 local kit = require "spec.support.cache_kit"
 local unit = require "spec.support.unit"
@@ -410,13 +411,36 @@ describe("informer", function()
 
       it("is raised to the check period for a listener that comes late", function() -- row 64
         server:put("a")
-        local inf = running { resync = 3600 }
-        local l = inf:listen { resync = 0.02 }
-        heard(l, 1)
-        rig:settle()
-        local started = C.mw_clock_now()
-        pump(function() return C.mw_clock_now() - started > 60000000 end)
-        assert.are.same({ "add a@101 initial" }, l.log)
+        local inf = running { resync = 0.05 }
+        -- In the middle of a check period, so that it would be due at the next check already.
+        local before = C.mw_clock_now()
+        pump(function() return C.mw_clock_now() - before > 30000000 end)
+        before = C.mw_clock_now()
+        local l = inf:listen { resync = 0.01 }
+        heard(l, 5)
+        -- Each is due a whole period behind the one before, the first one behind the request.
+        local passed = tonumber(C.mw_clock_now() - before)
+        assert.is_true(passed >= 4 * 50000000, passed)
+        local again = "update a@101 a@101"
+        assert.are.same({ "add a@101 initial", again, again, again, again }, l.log)
+      end)
+
+      it("is raised to a second unless the informer allows less, and says so", function()
+        server:put("a")
+        local inf = running { resync = 0.05, min_resync = 0 }
+        local l, before
+        C.mw_log_set_level(C.MW_LOG_WARN)
+        local text = captured(function()
+          before = C.mw_clock_now()
+          l = inf:listen { name = "hasty", resync = 0.05 }
+        end)
+        C.mw_log_set_level(C.MW_LOG_ERROR)
+        assert.matches("resync period too small, raised", text, 1, true)
+        assert.matches("hasty", text, 1, true)
+        heard(l, 2)
+        local passed = tonumber(C.mw_clock_now() - before)
+        assert.is_true(passed >= 1000000000, passed)
+        assert.are.same({ "add a@101 initial", "update a@101 a@101" }, l.log)
       end)
 
       it("never happens when the informer has none, whatever is asked for", function() -- row 64
