@@ -336,16 +336,40 @@ describe("a reflector that watches", function()
     assert.is_true(timeout >= 1800 and timeout < 3600)
   end)
 
+  it("draws the time of each watch anew, from all that is allowed", function() -- row 21
+    local watches = {}
+    for i = 1, 19 do watches[i] = ended(event("MODIFIED", pod("a", 10 + i))) end
+    new { list = { list("10", {}) }, watch = watches, config = { min_watch_timeout = 1800 } }
+    r:wait_for("watch", 20)
+    local seen, different, least, most = {}, 0, math.huge, 0
+    for _, watch in ipairs(r.sent.watch) do
+      local timeout = tonumber(watch.query.timeoutSeconds)
+      assert.is_true(timeout >= 1800 and timeout < 3600, timeout)
+      if not seen[timeout] then different = different + 1 end
+      seen[timeout] = true
+      least, most = math.min(least, timeout), math.max(most, timeout)
+    end
+    assert.is_true(different >= 15, different)
+    assert.is_true(least < 2250 and most >= 3150, least .. " to " .. most)
+  end)
+
   it("calls for a resync each period, and not while it takes a snapshot", function() -- row 13
-    new { list = { list("10", {}), open() }, config = { resync = 0.01 },
-      watch = { open(0.05, error_event(410, "Expired")) } }
+    new { list = { list("10", {}), open() }, config = { resync = 0.01 }, watch = { open() } }
+    r:wait_log(3)
+    r.server.streams[1]:send(error_event(410, "Expired"))
     r:wait_for("list", 2)
     local before = #r.log
-    assert.is_true(before >= 3)
-    assert.are.equal("resync", r.log[2])
-    assert.are.equal("resync", r.log[3])
     r:idle(0.03)
     assert.are.equal(before, #r.log)
+    r.server.streams[2]:send(list("20", {}).body)
+    r.server.streams[2]:finish()
+    -- With the watch behind it the periods begin again.
+    r:wait_for("watch", 2)
+    r:wait_log(before + 4)
+    for i, what in ipairs(r.log) do
+      local wanted = i == 1 and "replace 10: " or i == before + 1 and "replace 20: " or "resync"
+      assert.are.equal(wanted, what)
+    end
   end)
 
   it("takes a new resync period at once, and none with 0", function() -- row 13
