@@ -104,6 +104,16 @@ describe("a reflector that lists", function()
     assert.are.same({ limit = "500", resourceVersion = "20" }, r.sent.list[4].query)
   end)
 
+  it("does not stay with pages for a list of the newest state that came in pages", function()
+    -- row 16
+    new { list = { list("10", { pod("a", 1) }), fail(410, "Expired"), list("20", { pod("a", 1) }, "t1"),
+      list("20", { pod("b", 2) }), list("30", {}) }, watch = { relist(), relist() } }
+    r:wait_for("watch", 3)
+    assert.are.same({ limit = "500" }, r.sent.list[3].query)
+    assert.are.same({ limit = "500", continue = "t1" }, r.sent.list[4].query)
+    assert.are.same({ resourceVersion = "20" }, r.sent.list[5].query)
+  end)
+
   it("does not take one page at any version for a paged list", function() -- row 32
     new { list = { list("10", { pod("a", 1) }), list("20", {}) }, watch = { relist() } }
     r:wait_for("watch", 2)
