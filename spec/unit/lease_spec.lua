@@ -43,7 +43,7 @@ describe("an election", function()
   local function spec() return r.lease.spec end
 
   describe("acquires", function()
-    it("a Lease that is not there by creating it", function() -- 91
+    it("a Lease that is not there by creating it", function() -- row 91
       new()
       lead()
       assert.are.same({ "GET 404", "POST 201" }, { r.log[1], r.log[2] })
@@ -53,7 +53,7 @@ describe("an election", function()
       assert.are.equal("ops", r.lease.metadata.namespace)
     end)
 
-    it("one without a spec, or with a record that says nothing, at once", function() -- 91
+    it("one without a spec, or with a record that says nothing, at once", function() -- row 91
       for _, empty in ipairs { cjson.null, cjson.decode("{}"), { holderIdentity = cjson.null } } do
         new(empty)
         lead()
@@ -64,14 +64,14 @@ describe("an election", function()
       end
     end)
 
-    it("one that was released at once, and counts the transition", function() -- 91
+    it("one that was released at once, and counts the transition", function() -- row 91
       new { holderIdentity = "", leaseDurationSeconds = 1, leaseTransitions = 7, renewTime = FAR }
       local e = lead()
       assert.are.same({ "me", 8 }, { spec().holderIdentity, spec().leaseTransitions })
       assert.are.same({ "", "me" }, e.leaders)
     end)
 
-    it("its own from before with time of acquisition and transitions kept", function() -- 91
+    it("its own from before with time of acquisition and transitions kept", function() -- row 91
       new { holderIdentity = "me", leaseDurationSeconds = 9, leaseTransitions = 4, acquireTime = ANCIENT,
         renewTime = ANCIENT }
       lead()
@@ -81,7 +81,7 @@ describe("an election", function()
       assert.are_not.equal(ANCIENT, spec().renewTime)
     end)
 
-    it("a foreign one only when it was seen unchanged for its duration, whatever its times say", function() -- 91
+    it("a foreign one only when it was seen unchanged for its duration, whatever its times say", function() -- row 91
       for _, time in ipairs { ANCIENT, FAR } do
         new { holderIdentity = "other", leaseDurationSeconds = 1, leaseTransitions = 2, acquireTime = time,
           renewTime = time }
@@ -97,7 +97,7 @@ describe("an election", function()
       end
     end)
 
-    it("none while its holder goes on renewing", function() -- 91
+    it("none while its holder goes on renewing", function() -- row 91
       new { holderIdentity = "other", leaseDurationSeconds = 1, leaseTransitions = 2, renewTime = ANCIENT }
       local e = elect()
       for i = 1, 8 do
@@ -151,7 +151,7 @@ describe("an election", function()
   end)
 
   describe("renews", function()
-    it("with one PUT each, and reads again after a conflict", function() -- 92
+    it("with one PUT each, and reads again after a conflict", function() -- row 92
       new()
       local e = lead()
       r:wait_requests(4)
@@ -272,7 +272,7 @@ describe("an election", function()
   end)
 
   describe("is released", function()
-    it("with no holder, a second, and transitions kept; the Lease is read first", function() -- 93
+    it("with no holder, a second, and transitions kept; the Lease is read first", function() -- row 93
       new()
       local e = lead()
       r:wait_requests(3)
@@ -286,7 +286,7 @@ describe("an election", function()
       assert.is_false(e:is_leading())
     end)
 
-    it("again after a conflict", function() -- 93
+    it("again after a conflict", function() -- row 93
       new()
       local e = lead()
       r:wait_requests(3)
@@ -299,7 +299,7 @@ describe("an election", function()
       assert.are.same({ "", 5 }, { spec().holderIdentity, spec().leaseTransitions })
     end)
 
-    it("when the stop comes in the middle of a renewal", function() -- 93
+    it("when the stop comes in the middle of a renewal", function() -- row 93
       new()
       local e = lead()
       local n = #r.log
@@ -322,7 +322,7 @@ describe("an election", function()
       assert.are.equal("", spec().holderIdentity)
     end)
 
-    it("by nobody else, not when it is gone, and not for another reason to fail", function() -- 93
+    it("by nobody else, not when it is gone, and not for another reason to fail", function() -- row 93
       for _, case in ipairs { "other", "gone", "failing" } do
         new()
         local e = lead { retry_period = 1 }
@@ -379,14 +379,14 @@ describe("an election", function()
       return ffi.string(err.message)
     end
 
-    it("without an identity, a name or a namespace", function() -- 94
+    it("without an identity, a name or a namespace", function() -- row 94
       assert.is_truthy(refused({ identity = "" }):find("identity is empty"))
       assert.is_truthy(refused({ name = "" }):find("name of the Lease is empty"))
       assert.is_truthy(refused({ ns = "" }):find("namespace of the Lease is empty"))
       assert.is_truthy(refused({ identity = ("x"):rep(2000) }):find("more than 1024 bytes"))
     end)
 
-    it("with times that do not fit one another", function() -- 94
+    it("with times that do not fit one another", function() -- row 94
       assert.is_truthy(refused({ lease_duration = 10, renew_deadline = 10 }):find("lease_duration %(10%) must be gr"))
       assert.is_truthy(refused({ renew_deadline = 1.2, retry_period = 1 }):find("retry_period x 1.2 %(1.2%)"))
       assert.is_truthy(refused({ retry_period = 0 }):find("retry_period must be above 0"))
@@ -410,7 +410,7 @@ describe("an election", function()
     assert.are_not.equal(ffi.string(a), ffi.string(b))
   end)
 
-  it("is unhealthy only while it leads by a record that is too old", function() -- 95
+  it("is unhealthy only while it leads by a record that is too old", function() -- row 95
     new { holderIdentity = "other", leaseDurationSeconds = 1 }
     local e = elect { retry_period = 1 }
     r:wait_requests(1)
@@ -424,7 +424,7 @@ describe("an election", function()
   end)
 
   describe("keeps", function()
-    it("what else is in the Lease, known or not, and lays labels over it", function() -- 96
+    it("what else is in the Lease, known or not, and lays labels over it", function() -- row 96
       new({ holderIdentity = "", leaseDurationSeconds = 1, leaseTransitions = 0, strategy = "OldestEmulationVersion",
         preferredHolder = "x", later = { { 1 } } }, { app = "old", team = "a" })
       r.lease.metadata.annotations = { note = "\"quoted\" \\ \1" }
@@ -440,7 +440,7 @@ describe("an election", function()
       assert.are.same({}, lease.newSection)
     end)
 
-    it("labels where there are none yet, and none where none are configured", function() -- 96
+    it("labels where there are none yet, and none where none are configured", function() -- row 96
       new { holderIdentity = "", leaseDurationSeconds = 1 }
       local e = lead { labels = { { "app", "web" } } }
       assert.are.same({ app = "web" }, r.lease.metadata.labels)

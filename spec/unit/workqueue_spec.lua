@@ -393,7 +393,7 @@ describe("a work queue", function()
   end)
 
   describe("that is shut down", function()
-    it("hands out what is ready, ignores what is added, drops what waits", function() -- row 84, row 86
+    it("hands out what is ready, ignores what is added, drops what waits", function() -- rows 84, 86
       rig:add("a")
       rig:add("b", { after = 1 })
       C.mw_workqueue_shut_down(rig.queue)
