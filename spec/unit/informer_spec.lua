@@ -425,7 +425,7 @@ describe("informer", function()
         assert.are.same({ "add a@101 initial", again, again, again, again }, l.log)
       end)
 
-      it("is raised to a second unless the informer allows less, and says so", function()
+      it("is raised to a second unless the informer allows less, and says so", function() -- row 64
         server:put("a")
         local inf = running { resync = 0.05, min_resync = 0 }
         local l, before
