@@ -40,7 +40,7 @@ end
 local function describe_world(o, context)
   local parts = { "ns=" .. o.ns, "context=" .. context, "late=" .. o.late,
     "streaming=" .. (o.client_streams and 1 or 0) }
-  for _, name in ipairs { "page_size", "budget", "fifo_bound", "resync" } do
+  for _, name in ipairs { "page_size", "budget", "fifo_bound", "resync", "short_watch" } do
     if o[name] then parts[#parts + 1] = name .. "=" .. o[name] end
   end
   return table.concat(parts, ",")
@@ -181,6 +181,40 @@ local function check_handler(name, h, expected, world, wrong)
   if name ~= "tiny" and h.coalesced > 0 then wrong("%s: coalesced", name) end
 end
 
+-- What the script's error handler is told of the rows of the decision table, and what of each.
+local told_of = {
+  STREAM_WAIT = "stream_list: retrying later", STREAM_CUT = "stream_list: retrying later",
+  LIST_FAILED = "list: retrying later", WATCH_SHORT = "watch: reading all again later",
+  WATCH_OPEN_WAIT = "watch_open: watching on later", WATCH_OPEN_FAILED = "watch_open: reading all again later",
+  WATCH_THROTTLED = "watch: watching on later", WATCH_INTERNAL = "watch: watching on at once",
+  WATCH_EXPIRED = "watch: reading all again later", WATCH_FAILED = "watch: reading all again later",
+}
+
+-- Of these two it is told when the streaming list was open; answers with another status are not its business.
+local told_of_open = { STREAM_EXPIRED = "stream_list: asking for the newest state at once",
+  STREAM_FALLBACK = "stream_list: listing page by page instead at once" }
+local refusals = { "refused", "bad_request", "forbidden", "failed", "unavailable", "expired", "too_large" }
+
+-- The handler heard of every row that it has to hear of, as often as the row was taken, and of nothing else.
+local function check_told(world, result, wrong)
+  local expected, told, untold = {}, {}, 0
+  for text, n in pairs(result.told) do
+    if not text:find(": going on without this object", 1, true) then told[text] = n end
+  end
+  for row, text in pairs(told_of) do expected[text] = (expected[text] or 0) + (result.decisions[row] or 0) end
+  for row, text in pairs(told_of_open) do
+    expected[text] = told[text]
+    untold = untold + (result.decisions[row] or 0) - (told[text] or 0)
+  end
+  for _, name in ipairs(refusals) do untold = untold - (world.fault_names["stream_list." .. name] or 0) end
+  if untold ~= 0 then wrong("the error handler heard of %d open streaming lists too few", untold) end
+  for text, n in pairs(expected) do
+    if n ~= (told[text] or 0) then wrong("the error handler heard %d times '%s', not %d", told[text] or 0, text, n) end
+    told[text] = nil
+  end
+  for text in pairs(told) do wrong("the error handler heard '%s'", text) end
+end
+
 local function check_world(player, result)
   local world, problems = player.world, {}
   local function wrong(fmt, ...) problems[#problems + 1] = fmt:format(...) end
@@ -221,6 +255,7 @@ local function check_world(player, result)
       wrong("%s: no such handler", name)
     end
   end
+  if result.how == "done" then check_told(world, result, wrong) end
   -- Without coalescing, that is: even a queue that is not full merges snapshots that wait.
   if result.coalesced == 0 then check_trace(world, result.handlers.plain.trace, wrong) end
   return problems
@@ -307,6 +342,9 @@ describe("An informer among faults", function()
 
   it("plays every fault that there is, and coalesces", function()
     local acts, missing = require "spec.support.fault_acts", {}
+    for _, name in ipairs { "refuse.watch", "refuse.snapshot" } do
+      if not sums.faults[name] then missing[#missing + 1] = name end
+    end
     for _, hook in ipairs { "event", "stream", "watch", "stream_list", "list", "page" } do
       for name in pairs(acts[hook]) do
         if not sums.faults[hook .. "." .. name] then missing[#missing + 1] = hook .. "." .. name end

@@ -257,7 +257,8 @@ function acts.watch.lost(world, conn)
 end
 
 --- Opened and ended at once.
-function acts.watch.short(_, conn)
+function acts.watch.short(world, conn)
+  world:expect(world:after_short())
   conn:start()
   conn:finish()
 end
@@ -291,21 +292,26 @@ end
 acts.stream_list.expired = stream_unavailable(410, pick_expired)
 acts.stream_list.too_large = stream_unavailable(504, pick_too_large)
 
--- A streaming list that has sent some of its objects.
+-- A streaming list that has sent some of its objects; and how many.
 local function partial(world, conn)
   local s = world:begin_stream_list(conn, #world.log)
-  world:send_initial(s, 1, world.faults_rand:int(math.min(1, #s.initial), #s.initial))
-  return s
+  local many = world.faults_rand:int(math.min(1, #s.initial), #s.initial)
+  world:send_initial(s, 1, many)
+  return s, many
 end
 
 function acts.stream_list.cut(world, conn)
-  local s = partial(world, conn)
+  local s, many = partial(world, conn)
   s:drop()
-  if world.faults_rand:chance(0.3) then s.conn:finish() else s.conn[how(world.faults_rand)](s.conn) end
-  world:expect(nil)
+  local ending = world.faults_rand:chance(0.3) and "finish" or how(world.faults_rand)
+  s.conn[ending](s.conn)
+  local short = world.surely_short and "list" or nil
+  -- A reset may overtake what was sent.
+  world:expect(ending ~= "rst" and (many > 0 and "stream_list" or short) or nil)
 end
 
-function acts.stream_list.short(_, conn)
+function acts.stream_list.short(world, conn)
+  world:expect(world.surely_short and "list" or nil)
   conn:start()
   conn:finish()
 end

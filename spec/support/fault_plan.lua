@@ -7,7 +7,9 @@ local acts = require "spec.support.fault_acts"
 local fault_rand = require "spec.support.fault_rand"
 local fault_world = require "spec.support.fault_world"
 
-local fault_plan = { MIN_EVENTS = 200, MIN_FAULTS = 10, DONE = "zz-done" }
+-- SURELY_SHORT: a watch without an event that ends before so many seconds is a short one to the client, however
+-- slow the machine is: a world does not live as long.
+local fault_plan = { MIN_EVENTS = 200, MIN_FAULTS = 10, DONE = "zz-done", SURELY_SHORT = 3600 }
 local Player = {}
 Player.__index = Player
 
@@ -81,7 +83,7 @@ local function add_bodies(list, o)
 end
 
 --- The options of the world of a seed. Some concern the client: client_streams, page_size, budget,
---- fifo_bound, late (seconds after which a handler is added), resync.
+--- fifo_bound, late (seconds after which a handler is added), resync, short_watch.
 function fault_plan.options(seed)
   local r = fault_rand.new(seed, 1)
   local o = { seed = seed, ns = "w" .. seed }
@@ -100,6 +102,7 @@ function fault_plan.options(seed)
   o.faults = pick_acts(r, o)
   add_bodies(o.faults, o)
   o.resync = fault_rand.new(seed, 7):chance(0.2) and 0.2 or nil
+  o.short_watch = fault_rand.new(seed, 9):chance(0.7) and fault_plan.SURELY_SHORT or 0.05
   return o
 end
 
@@ -308,8 +311,8 @@ end
 --- where it is to be found; common are further options of the world.
 function fault_plan.new(options, server, common)
   local seed = options.seed
-  local world_options = { server = server, acts = acts, rand = fault_rand.new(seed, 2),
-    rv_rand = fault_rand.new(seed, 3), faults_rand = fault_rand.new(seed, 4) }
+  local world_options = { server = server, acts = acts, surely_short = options.short_watch == fault_plan.SURELY_SHORT,
+    rand = fault_rand.new(seed, 2), rv_rand = fault_rand.new(seed, 3), faults_rand = fault_rand.new(seed, 4) }
   for _, from in ipairs { options, common } do
     for key, value in pairs(from) do
       if key ~= "faults" then world_options[key] = value end

@@ -230,9 +230,15 @@ function Stream:settle(next)
   self.world:expect(next)
 end
 
+--- What must follow when it ends without an error. Before its marker a streaming list may be over or begin again.
+function Stream:after_end()
+  if not self.plain then return nil end
+  return self.events > 0 and "watch" or self.world:after_short()
+end
+
 --- Ends it properly.
 function Stream:finish()
-  self:settle(self.plain and self.events > 0 and "watch" or nil)
+  self:settle(self:after_end())
   self.conn:finish()
 end
 
@@ -242,10 +248,13 @@ function Stream:cut(how)
     self:drop()
     self.conn:rst()
   else
-    self:settle(self.plain and self.events > 0 and "watch" or nil)
+    self:settle(self:after_end())
     self.conn:fin()
   end
 end
+
+--- What must follow a watch that ended at once.
+function World:after_short() return self.surely_short and "snapshot" or nil end
 
 --- Ends it by an event of type ERROR; text is the object, next what must follow.
 function Stream:error(text, next)
@@ -485,7 +494,7 @@ function World:compact() self.floor = self.rv end
 
 --- opts: ns, rand (shapes of answers), rv_rand, faults_rand, acts, clock, rv (where it starts), verbose,
 --- no_streaming (the server refuses streaming lists), client_streams, budget (the client's for
---- internal errors), bare_items.
+--- internal errors), surely_short (a watch that ends without an event is a short one to the client), bare_items.
 function fault_world.new(opts)
   local world = setmetatable(copy(opts), World)
   world.objects, world.count, world.uids = {}, 0, 0

@@ -169,12 +169,18 @@ local function setup(world, clients)
     kubeconfig = os.getenv("MOONWATCH_FAULT_KUBECONFIG"), context = world.context }
   local factory = kube.shared_informer_factory {
     client = clients[world.context], namespace = world.ns, streaming = world.streaming == 1,
-    backoff = { duration = 0.005, cap = 0.02, factor = 2, jitter = 1 }, short_watch = 0.05,
+    backoff = { duration = 0.005, cap = 0.02, factor = 2, jitter = 1 }, short_watch = world.short_watch,
     page_size = world.page_size, internal_error_budget = world.budget,
     queue_bound = world.fifo_bound or HUGE, resync = world.resync, min_resync = 0.1,
   }
   world.factory, world.checkers = factory, {}
   world.informer = factory:for_resource("fault.example.com/v1/widgets"):informer()
+  world.told = {}
+  world.informer:set_watch_error_handler(function(err)
+    -- How long the delay is does not matter here.
+    local told = err.place .. ": " .. err.again:gsub(" in %d.*", " later")
+    world.told[told] = (world.told[told] or 0) + 1
+  end)
   world.informer:add_indexers {
     by_group = { path = "spec.group" },
     by_tag = function(object) return object.spec.tags end,
@@ -252,7 +258,7 @@ local function report(world, how)
     by_group = dump_index(indexer, "by_group"), by_tag = dump_index(indexer, "by_tag"),
     rv = indexer:resource_version(), last_rv = stats.last_resource_version,
     decisions = stats.decisions, state = stats.state, queued = stats.queued,
-    coalesced = stats.coalesced, handlers = handlers })
+    coalesced = stats.coalesced, handlers = handlers, told = world.told })
 end
 
 local worlds = parse_worlds(os.getenv("MOONWATCH_FAULT_WORLDS"))
