@@ -19,8 +19,8 @@
 // to be further than it is; the last batch carries the RV that was reached.
 //
 // TRAPs decided: a delta whose processing fails is not requeued (client-go's old RetryOnError): it
-// is logged and counted by the informer, and the next relist heals. Closing wakes the consumer; what
-// is queued can still be popped.
+// is logged and counted by the informer, and the next relist heals. Closing wakes the consumer;
+// what is queued can still be popped.
 #pragma once
 
 #include <stdbool.h>

@@ -99,9 +99,10 @@ void mw_informer_drop_owner(struct mw_informer *inf, const void *owner);
 void mw_informer_want_resync(struct mw_informer *inf, const void *owner, double seconds);
 
 // Handlers. requested resync < 0 means what the owner asked the informer for. The rules of
-// S-INF-40..45 decide the effective period. After start the listener first gets every stored object as an initial add
-// unless replay is false. MW_ESTATE after stop, and inside an index function or a transform that
-// events run: store and notifications are apart then, and the replay would repeat some of them.
+// S-INF-40..45 decide the effective period. After start the listener first gets every stored object
+// as an initial add unless replay is false. MW_ESTATE after stop, and inside an index function or a
+// transform that events run: store and notifications are apart then, and the replay would repeat
+// some of them.
 struct mw_listener *mw_informer_add_listener(struct mw_informer *inf, const void *owner,
                                              const struct mw_listener_config *config, double resync,
                                              bool replay, struct mw_err *err);

@@ -15,13 +15,14 @@
 // - the queue takes any snapshot (`replace` cannot fail), so no stream stays open behind one that
 //   was refused (S-WL-05).
 // - a server that knows nothing of streaming lists and refuses none (S-WL-15) sends no marker: we
-//   say so, every ten seconds while it is silent and more and more seldom while it sends events, and
-//   to list instead is for the user to choose (no_streaming). Those of Kubernetes refuse.
+//   say so, every ten seconds while it is silent and more and more seldom while it sends events,
+//   and to list instead is for the user to choose (no_streaming). Those of Kubernetes refuse.
 // - the RV "" retry after 410 is paged (S-REF-14).
 // - the error callback hears more than S-REF-03 asks for, with the place: errors inside an open
 //   stream, a streaming list that was cut, and every refused, throttled or lost request, once its
-//   own retries are over (S-REST-01..04; transport logs each). An outage must be seen. What is answered at once by other means (a streaming list that is not supported,
-//   an expired version) is only logged.
+//   own retries are over (S-REST-01..04; transport logs each). An outage must be seen. What is
+//   answered at once by other means (a streaming list that is not supported, an expired version) is
+//   only logged.
 // - a watch that never opened because the connection was lost or nothing came in time is like one
 //   that was refused: wait and watch on (S-REST-04 makes it one that ended at once).
 // - an object that cannot be stored (no name, too deep, too large) is logged, counted and, once per

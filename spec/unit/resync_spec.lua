@@ -29,7 +29,7 @@ describe("the resync of an informer", function()
     assert.are.equal(30, C.mw_resync_check(resync))
   end)
 
-  it("is checked for as often as the smallest request before the start", function() -- S-INF-42
+  it("is checked for as often as the smallest request before the start", function() -- row 64: S-INF-42
     want(one, 30)
     assert.are.same({ 5 }, { choose(one, 5) })
     assert.are.equal(5, C.mw_resync_check(resync))
@@ -45,7 +45,7 @@ describe("the resync of an informer", function()
     assert.are.same({ 1, "resync period too small, raised" }, { choose(one, 0.5) })
   end)
 
-  it("is none when the owner asked for none, whoever else wants one", function() -- S-INF-41
+  it("is none when the owner asked for none, whoever else wants one", function() -- row 64: S-INF-41
     want(one, 0)
     want(other, 5)
     assert.are.same({ 0, "the informer does not resync, neither will the handler" }, { choose(one, 2) })
