@@ -62,7 +62,7 @@ static int client_new(lua_State *L) {
   const struct mw_host_config *host = mw_host_config(mw_generation_host(mw_generation_of(L)));
   if (source.path == NULL && source.context != NULL && host->kubeconfig.text != NULL) {
     mw_bind_misuse(L,
-                   "new_client: with --sandbox there is no context to choose: leave option "
+                   "new_client: beside a sandbox there is no context to choose: leave option "
                    "'context' out, or name a file in option 'kubeconfig'");
   }
   if (host->offline || (source.path == NULL && source.context == NULL)) {

@@ -399,6 +399,17 @@ static int informer_is_in_handler(lua_State *L) {
   return 1;
 }
 
+// may_have(path): whether its objects may have something there; true when that is no path, which is
+// told of elsewhere.
+static int informer_may_have(lua_State *L) {
+  const struct mw_handle *h = mw_bind_check_handle(L, 1);
+  struct mw_err err;
+  struct mw_path *path = mw_path_new(mw_bind_slice(L, 2), &err);
+  lua_pushboolean(L, path == NULL || mw_informer_may_have(h->inf, path));
+  mw_path_free(path);
+  return 1;
+}
+
 static const luaL_Reg methods[] = {
     {"start", informer_start},
     {"stop", informer_stop},
@@ -406,6 +417,7 @@ static const luaL_Reg methods[] = {
     {"is_stopped", informer_is_stopped},
     {"has_synced", informer_has_synced},
     {"is_in_handler", informer_is_in_handler},
+    {"may_have", informer_may_have},
     {"name", informer_name},
     {"reader", informer_reader},
     {"become", informer_become},

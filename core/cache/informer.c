@@ -467,6 +467,10 @@ struct mw_indexer *mw_informer_indexer(struct mw_informer *inf) {
   return inf->indexer;
 }
 
+bool mw_informer_may_have(const struct mw_informer *inf, const struct mw_path *path) {
+  return mw_source_may_have(inf->source, path);
+}
+
 void mw_informer_on_change(struct mw_informer *inf, mw_loop_cb cb, void *ctx) {
   inf->on_change = cb;
   inf->on_change_ctx = ctx;

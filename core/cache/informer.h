@@ -114,6 +114,9 @@ int mw_informer_add_indexes(struct mw_informer *inf, const void *owner,
 // Whether the owner's are built, so that nobody has to wait for them; also once it is stopping.
 bool mw_informer_indexes_ready(const struct mw_informer *inf, const void *owner);
 struct mw_indexer *mw_informer_indexer(struct mw_informer *inf);
+// Whether stored objects may have something at `path`, as far as metadata_only and the projection
+// say.
+bool mw_informer_may_have(const struct mw_informer *inf, const struct mw_path *path);
 
 // Called from the loop when synced, stopped, indexes built, a listener synced or closed. One
 // observer.

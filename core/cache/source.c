@@ -265,6 +265,14 @@ struct mw_delta_fifo *mw_source_fifo(struct mw_source *s) {
   return s->fifo;
 }
 
+bool mw_source_may_have(const struct mw_source *s, const struct mw_path *path) {
+  struct mw_slice first = mw_path_first(path);
+  // What a PartialObjectMetadata has.
+  bool there = mw_slice_is(first, "metadata") || mw_slice_is(first, "kind") ||
+               mw_slice_is(first, "apiVersion");
+  return (there || !s->config.metadata_only) && mw_projection_may_have(s->config.projection, path);
+}
+
 void mw_source_stats(struct mw_source *s, struct mw_reflector_stats *out) {
   struct mw_reflector *r = atomic_load(&s->visible);
   if (r != NULL) {

@@ -34,4 +34,6 @@ void mw_source_set_resync(struct mw_source *s, double resync);
 // After start, once. The fifo is closed and then `stopped` called.
 void mw_source_stop(struct mw_source *s);
 struct mw_delta_fifo *mw_source_fifo(struct mw_source *s);
+// Whether what it brings may have something at `path`.
+bool mw_source_may_have(const struct mw_source *s, const struct mw_path *path);
 void mw_source_stats(struct mw_source *s, struct mw_reflector_stats *out);

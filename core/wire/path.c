@@ -148,6 +148,10 @@ struct mw_slice mw_path_text(const struct mw_path *path) {
   return path->text;
 }
 
+struct mw_slice mw_path_first(const struct mw_path *path) {
+  return path->segments[0].key;
+}
+
 bool mw_path_is_pair(const struct mw_path *path, struct mw_slice *first, struct mw_slice *second) {
   const struct mw_segment *s = path->segments;
   if (path->count != 2 || s[0].kind != MW_SEGMENT_KEY || s[1].kind != MW_SEGMENT_KEY) return false;

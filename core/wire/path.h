@@ -25,6 +25,8 @@ void mw_path_free(struct mw_path *path);  // NULL is fine
 // The text it was made from; valid as long as the path.
 struct mw_slice mw_path_text(const struct mw_path *path);
 
+// The member that it begins with; empty when that is an element.
+struct mw_slice mw_path_first(const struct mw_path *path);
 // Whether it is the name of a member, and that of a member of it, and then which.
 bool mw_path_is_pair(const struct mw_path *path, struct mw_slice *first, struct mw_slice *second);
 
@@ -52,5 +54,7 @@ const struct mw_projection *mw_projection_all(void);
 void mw_projection_free(struct mw_projection *p);  // not for the shared ones; NULL is fine
 // A canonical text, equal for equal projections: part of an informer's identity.
 struct mw_slice mw_projection_text(const struct mw_projection *p);
+// Whether an object may have something at `path` when the projection is done with it.
+bool mw_projection_may_have(const struct mw_projection *p, const struct mw_path *path);
 // Whether something other than managedFields is removed (a PUT of such an object would lose data).
 bool mw_projection_is_partial(const struct mw_projection *p);

@@ -263,3 +263,18 @@ bool mw_projection_is_partial(const struct mw_projection *p) { return p->partial
 const struct mw_projection_node *mw_projection_root(const struct mw_projection *p) {
   return p->root;
 }
+
+bool mw_projection_may_have(const struct mw_projection *p, const struct mw_path *path) {
+  const struct mw_projection_node *node = p->root;
+  for (size_t i = 0; i < path->count && node != NULL && node != &mw_projection_drop; i++) {
+    const struct mw_segment *segment = &path->segments[i];
+    if (segment->kind == MW_SEGMENT_KEY) {
+      node = mw_projection_child(node, segment->key);
+    } else if (node->has_star) {
+      node = node->star;
+    } else {
+      node = node->keep_rest ? NULL : &mw_projection_drop;
+    }
+  }
+  return node != &mw_projection_drop;
+}

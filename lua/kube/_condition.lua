@@ -25,7 +25,7 @@ local STATUS = { [true] = "True", [false] = "False", True = "True", False = "Fal
 
 local function find(list, type_name)
   for i, condition in ipairs(list or {}) do
-    if condition.type == type_name then return i, condition end
+    if type(condition) == "table" and condition.type == type_name then return i, condition end
   end
 end
 
@@ -43,7 +43,9 @@ function M.get(obj, type_name)
   check_type("condition.get", type_name)
   if some(obj) == nil then return nil end
   object.check("condition.get", "the object", obj)
-  local _, condition = find(object.conditions("condition.get", "the object", obj), type_name)
+  -- A server's object may have anything in its status: then it has no such condition.
+  local status = type(obj.status) == "table" and obj.status or {}
+  local _, condition = find(type(status.conditions) == "table" and status.conditions or nil, type_name)
   return condition
 end
 

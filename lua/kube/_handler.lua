@@ -56,7 +56,7 @@ function handler.add(informer, given, resync)
   if given.predicate then
     spec.predicate = predicate.of_handler("add_event_handler", given.predicate)
     for _, part in ipairs(spec.predicate) do
-      informer_options.warn_unstored("the predicate of a handler", informer._opts, part)
+      informer_options.warn_unstored("the predicate of a handler", informer, part)
     end
   end
   informer._declared.handlers = informer._declared.handlers + 1

@@ -155,7 +155,7 @@ function Informer:add_indexers(indexers)
   for name, spec in pairs(indexers) do
     if type(spec) == "table" then
       local what = ("index '%s'"):format(tostring(name))
-      informer_options.warn_unstored(what, self._opts, options.check(what, spec, index_options))
+      informer_options.warn_unstored(what, self, options.check(what, spec, index_options))
     end
   end
   self._handle:add_indexers(indexers)

@@ -137,38 +137,20 @@ function informer_options.spec(resource, opts)
   return spec
 end
 
--- Whether a path leads into what another one names.
-local function is_within(path, other)
-  local after = path:sub(#other + 1, #other + 1)
-  return path:sub(1, #other) == other and (after == "" or after == "." or after == "[")
+local function path_of(spec)
+  if spec.label then return ('metadata.labels["%s"]'):format(spec.label) end
+  return spec.owner and "metadata.ownerReferences" or spec.path
 end
 
-local ALWAYS = { apiVersion = true, kind = true, metadata = true }
-
--- Why an informer with these options has nothing at a path; nil when it may have something.
-local function why_empty(opts, path)
-  if opts.metadata_only then return not ALWAYS[path:match("^[%w_]*")] and "has metadata_only" end
-  if type(opts.transform) ~= "table" then return nil end
-  for _, dropped_path in ipairs(opts.transform.drop or {}) do
-    if is_within(path, dropped_path) then return ("has a transform that drops %s"):format(dropped_path) end
-  end
-  local keep = opts.transform.keep
-  if not keep or ALWAYS[path:match("^[%w_]*")] then return nil end
-  for _, kept in ipairs(keep) do
-    if is_within(path, kept) or is_within(kept, path) then return nil end
-  end
-  return ("has a transform that keeps only %s"):format(table.concat(keep, ", "))
-end
-
---- Warns of an index or a predicate that would look at what is never stored: it would find nothing.
+--- Warns of an index or a predicate that looks at what is never stored: it would find nothing.
 ---@param what string which index or predicate
----@param opts table those of the informer
+---@param inf kube.Informer
 ---@param spec { path?: string, label?: string, owner?: string }
-function informer_options.warn_unstored(what, opts, spec)
-  local path = spec.path or (spec.label and "metadata.labels") or (spec.owner and "metadata.ownerReferences")
-  local why = path and why_empty(opts, path)
-  if not why then return end
-  core.log.write("warn", ("%s looks at %s, and finds nothing: the informer %s"):format(what, path, why),
+function informer_options.warn_unstored(what, inf, spec)
+  local path = path_of(spec)
+  if not path or inf._handle:may_have(path) then return end
+  core.log.write("warn", ("%s looks at %s, and finds nothing: %s"):format(what, path,
+    inf._opts.metadata_only and "the informer has metadata_only" or "the transform of the informer does not keep it"),
     { at = errors.place() })
 end
 

@@ -25,7 +25,12 @@ local SCALARS = { string = true, number = true, boolean = true }
 local function check_whole(what, list)
   local numbered, listed = 0, 0
   for key in pairs(list) do
-    if type(key) == "number" then numbered = numbered + 1 end
+    if type(key) == "number" then
+      if key < 1 or key % 1 ~= 0 then
+        errors.misuse("%s is a list from 1 on, and %s is no index", what, tostring(key))
+      end
+      numbered = numbered + 1
+    end
   end
   for i in ipairs(list) do listed = i end
   if listed < numbered then errors.misuse("%s has nothing at %d, and more behind it", what, listed + 1) end

@@ -99,10 +99,13 @@ describe("conditions", function()
     refused("condition.get: the metadata of the object must be a table, not a number", condition.get, { metadata = 3 },
       "Ready")
     refused("condition.set: the metadata of the object must be a table", condition.set, { metadata = true }, ready_now)
-    refused("condition.get: the status of the object must be a table, not a number", condition.get, { status = 3 },
-      "Ready")
-    refused("condition.get: the status.conditions of the object must be a table, not a string", condition.is_true,
-      { status = { conditions = "x" } }, "Ready")
+    for _, status in ipairs { 3, "Active", { conditions = "x" }, { conditions = { 3, "Ready" } } } do
+      local other = { status = status }  -- not ours to refuse
+      assert.is_nil(condition.get(other, "Ready"))
+      assert.is_false(condition.is_true(other, "Ready"))
+    end
+    refused("condition.set: the status of the object must be a table, not a number", condition.set, { status = 3 },
+      ready_now)
     refused("condition.set: the status.conditions[1] of the object must be a table, not a number", condition.set,
       { status = { conditions = { 3 } } }, ready_now)
     refused("condition.remove: the status of the object must be a table", condition.remove, { status = 3 }, "Ready")

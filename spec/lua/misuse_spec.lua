@@ -475,19 +475,22 @@ describe("what looks at fields that are not stored", function()
   local function warned(source)
     local _, err = run(source)
     local found = {}
-    for what in err:gmatch('"msg":"([^"]- and finds nothing: [^"]*)"') do found[#found + 1] = what end
+    for line in err:gmatch("[^\n]+") do found[#found + 1] = line:match('"msg":"(.* and finds nothing: [^"]*)"') end
     return found
   end
 
   it("is warned of where it is declared", function()
     assert.are.same({
       "index 'node' looks at spec.nodeName, and finds nothing: the informer has metadata_only",
-      "index 'node' looks at spec.nodeName, and finds nothing: the informer has a transform that keeps only "
-        .. "metadata.labels, spec.containers",
-      "the predicate of a handler looks at status.phase, and finds nothing: the informer has a transform that keeps "
-        .. "only metadata.labels, spec.containers",
-      "index 'app' looks at metadata.labels, and finds nothing: the informer has a transform that drops "
-        .. "metadata.labels",
+      "index 'node' looks at spec.nodeName, and finds nothing: the transform of the informer does not keep it",
+      "the predicate of a handler looks at status.phase, and finds nothing: the transform of the informer does not "
+        .. "keep it",
+      "index 'app' looks at metadata.labels[\\\"app\\\"], and finds nothing: the transform of the informer does not "
+        .. "keep it",
+      "index 'owner' looks at metadata.ownerReferences, and finds nothing: the transform of the informer does not "
+        .. "keep it",
+      "index 'image' looks at spec.containers[0].image, and finds nothing: the transform of the informer does not "
+        .. "keep it",
     }, warned [[
       local function pods(options) return kube.shared_informer_factory(options):core():v1():pods():informer() end
       pods { metadata_only = true }:add_indexers { node = { path = "spec.nodeName" } }
@@ -495,17 +498,23 @@ describe("what looks at fields that are not stored", function()
       kept:add_indexers { node = { path = "spec.nodeName" } }
       kept:add_event_handler { predicate = { { label = "app" }, { path = "status.phase", equals = "Failed" } } }
       pods { transform = { drop = { "metadata.labels" } } }:add_indexers { app = { label = "app" } }
+      pods { transform = { keep = { "spec" } } }:add_indexers { owner = { owner = "any" } }
+      pods { transform = { drop = { "spec.containers[*].image" } } }:add_indexers {
+        image = { path = "spec.containers[0].image" } }
     ]])
   end)
 
   it("is not when something may be there", function()
     assert.are.same({}, warned [[
       local function pods(options) return kube.shared_informer_factory(options):core():v1():pods():informer() end
-      pods { metadata_only = true }:add_indexers { kind = { path = "kind" }, ns = { path = "metadata.name" },
+      pods { metadata_only = true }:add_indexers { kind = { path = "kind" }, name = { path = '["metadata"].name' },
         app = { label = "app" }, owner = { owner = "any" } }
-      pods { transform = { keep = { "spec.containers", "status" } } }:add_indexers { image = {
-        path = "spec.containers[*].image" }, phase = { path = "status.phase" }, spec = { path = "spec" } }
-      pods { transform = { drop = { "spec.node" } } }:add_indexers { node = { path = "spec.nodeName" } }
+      pods { transform = { keep = { "spec.containers[*].image", "status" } } }:add_indexers { phase = {
+        path = "status.phase" }, image = { path = "spec.containers[0].image" },
+        all = { path = "spec.containers[*].image" }, spec = { path = "spec" }, name = { path = "metadata.name" } }
+      pods { transform = { keep = { 'spec["nodeName"]' } } }:add_indexers { node = { path = "spec.nodeName" } }
+      pods { transform = { keep = {}, drop = { "metadata", "spec.node" } } }:add_indexers {
+        node = { path = "spec.nodeName" }, ns = { path = "metadata.namespace" } }
     ]])
   end)
 end)
@@ -513,7 +522,7 @@ end)
 describe("a client", function()
   it("has no context to choose beside a sandbox", function()
     local err = require("spec.support.controller_rig").refused [[ kube.new_client { context = "dev" } ]]
-    assert.matches("script%.lua:%d+: new_client: with %-%-sandbox there is no context to choose: leave option "
+    assert.matches("script%.lua:%d+: new_client: beside a sandbox there is no context to choose: leave option "
       .. "'context' out, or name a file in option 'kubeconfig'", err)
   end)
 end)
