@@ -279,7 +279,7 @@ static int transform(void *ctx, struct mw_object *in, const struct mw_object *st
   rc = mw_script_call_as(L, "a transform", 1, 1, err);
   if (rc == 0) {
     rc = read_transformed(k, in, stored == NULL, out, err);
-    if (rc < 0) name_place(k, err);
+    if (rc < 0 && !k->dropped) name_place(k, err);  // else its function has gone
     lua_pop(L, 1);
   }
   k->calling = false;

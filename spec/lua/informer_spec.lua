@@ -617,6 +617,25 @@ describe("a transform", function()
       assert.are.same({ 1, 2, 4, 8 }, told, err)
     end
   end)
+
+  it("that fails when its informer has gone with its own call is told of without its line", function()
+    local _, err = rig.run(rig.pods { a = {} }, [[
+      local stop = kube.stop_channel()
+      local factory = kube.shared_informer_factory {}
+      local informer = factory:core():v1():pods():informer()
+      local called
+      informer:set_transform(function()
+        called = true
+        stop:close()
+        informer, factory = nil, nil
+        collectgarbage()
+        return 7
+      end)
+      factory:start(stop)
+      eventually(function() return called end)
+    ]])
+    assert.truthy(err:find('"error":"a transform returns an object or nil, not a number"', 1, true), err)
+  end)
 end)
 
 describe("the watch error handler", function()
