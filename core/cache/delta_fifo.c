@@ -31,7 +31,7 @@ struct mw_delta_fifo {
   struct mw_coalesce keys;             // of the last segment, while coalescing
   size_t snapshots;                    // queued REPLACED_ALL
   uint64_t last_snapshot;              // position of the newest
-  size_t resyncs;                      // queued SYNC_ALL
+  uint64_t resync;                     // position of the queued SYNC_ALL; 0: none
   char reached[MW_OBJECT_RV_MAX + 1];  // the newest RV, while no delta behind the merge has one
   bool populated;                      // S-RF-11
   bool closed;
@@ -201,7 +201,7 @@ void mw_delta_fifo_delete(struct mw_delta_fifo *f, struct mw_object *o) {
 static void drop_last_snapshot(struct mw_delta_fifo *f) {
   for (uint64_t pos = f->last_snapshot; pos < f->tail; pos++) {
     struct mw_delta *d = at(f, pos);
-    if (d->type == MW_DELTA_SYNC_ALL) f->resyncs--;
+    if (d->type == MW_DELTA_SYNC_ALL) f->resync = 0;
     if (!hole(d)) {
       f->depth--;
       f->coalesced++;
@@ -235,10 +235,11 @@ void mw_delta_fifo_replace(struct mw_delta_fifo *f, struct mw_object_list *all,
 void mw_delta_fifo_resync(struct mw_delta_fifo *f) {
   struct mw_delta d = {.type = MW_DELTA_SYNC_ALL, .queued_at = mw_clock_now()};
   bool was_empty = lock(f);
-  if (f->resyncs > 0) {
+  if (f->resync > 0) {
+    at(f, f->resync)->queued_at = d.queued_at;
     f->coalesced++;
   } else {
-    f->resyncs++;
+    f->resync = f->tail;
     append(f, &d);
     barrier(f);
   }
@@ -273,7 +274,7 @@ static void take(struct mw_delta_fifo *f, struct mw_delta_batch *out) {
   *at(f, f->head++) = (struct mw_delta){0};
   f->depth--;
   if (d->type == MW_DELTA_REPLACED_ALL) f->snapshots--;
-  if (d->type == MW_DELTA_SYNC_ALL) f->resyncs--;
+  if (d->type == MW_DELTA_SYNC_ALL) f->resync = 0;
   if (f->coalescing && plain(d)) mw_coalesce_popped(&f->keys, d->object, f->head);
 }
 

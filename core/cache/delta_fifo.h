@@ -11,9 +11,9 @@
 // place of the oldest; a deletion stays, so per key at most a deletion followed by one upsert is
 // queued (coalesce.h). REPLACED_ALL and SYNC_ALL are barriers: nothing is merged across them.
 // Meanwhile a BOOKMARK only moves the RV that the queue leads to. A third snapshot takes the place
-// of the second queued one and of all behind that. A SYNC_ALL is dropped when one is queued, also
-// without overload: who was held up for long gets one, not all that it missed. Every delta that was
-// merged away is counted.
+// of the second queued one and of all behind that. A SYNC_ALL makes one that is queued as young as
+// itself and goes, also without overload: who was held up for long gets one, not all that it
+// missed. Every delta that was merged away is counted.
 //
 // A delta that stands at an older one's place carries that one's RV, so that the store never claims
 // to be further than it is; the last batch carries the RV that was reached.

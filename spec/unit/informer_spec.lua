@@ -400,6 +400,20 @@ describe("informer", function()
         end
       end)
 
+      it("comes once to whom it was due while the script's thread was held up", function() -- row 63
+        server:put("a")
+        local inf = rig:informer { resync = 0.05 }
+        local l = inf:listen { resync = 0.12 }
+        inf:start()
+        heard(l, 2)
+        for _ = 1, 4 do
+          local before, ticks = #l.log, tonumber(inf:stats().coalesced) + 5
+          rig:ingest_until(function() return tonumber(inf:stats().coalesced) >= ticks end)
+          for _ = 1, 20 do C.mw_loop_turn(rig.script, 0) end
+          assert.are.equal(before + 1, #l.log)
+        end
+      end)
+
       it("checks as often as the smallest request before the start", function() -- row 64
         server:put("a")
         local inf = rig:informer { resync = 3600 }
