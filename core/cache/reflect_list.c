@@ -114,7 +114,7 @@ void mw_reflect_snapshot_done(struct mw_reflector *r, struct mw_slice rv) {
   mw_objmap_deinit(&r->known);
   r->known = fresh;
   double seconds = (double)(mw_clock_now() - r->snapshot.since) * 1e-9;
-  mw_log(seconds > MW_REFLECT_SLOW ? MW_LOG_WARN : MW_LOG_DEBUG, "snapshot taken",
+  mw_log(seconds > mw_reflect_slow(r) ? MW_LOG_WARN : MW_LOG_DEBUG, "snapshot taken",
          MW_STR("resource", r->name), MW_INT("objects", all.n), MW_NUM("seconds", seconds),
          MW_BOOL("streamed", r->watch.streaming), MW_SLC("rv", rv));
   mw_reflect_meter_list(r->meters, seconds, all.n);

@@ -178,10 +178,6 @@ static int on_data(void *ctx, const char *p, size_t n) {
   return rc;
 }
 
-static double slow_after(const struct mw_reflector *r) {
-  return r->config.slow > 0 ? r->config.slow : MW_REFLECT_SLOW;
-}
-
 // A streaming list that is silent is worth a word each time (S-WL-12), one that goes on and on the
 // 2nd, 4th, 8th... time: on a busy resource of a server that does not know them, nothing else would
 // say why there is no snapshot.
@@ -191,7 +187,7 @@ static void on_tick(void *arg) {
   uint64_t now = mw_clock_now();
   double silent = (double)(now - (s->heard != 0 ? s->heard : s->since)) * 1e-9;
   unsigned ticks = ++r->watch.ticks;
-  if (silent >= slow_after(r) * 0.99) {
+  if (silent >= mw_reflect_slow(r) * 0.99) {
     const char *what = s->heard != 0 ? "the streaming list is silent and not yet complete"
                                      : "the streaming list has not sent anything yet";
     mw_log(MW_LOG_WARN, what, MW_STR("resource", r->name), MW_NUM("seconds", silent),
@@ -203,7 +199,7 @@ static void on_tick(void *arg) {
            MW_STR("resource", r->name), MW_NUM("seconds", (double)(now - s->since) * 1e-9),
            MW_INT("objects", s->temp.count));
   }
-  r->tick = mw_timer_start(r->loop, slow_after(r), on_tick, r);
+  r->tick = mw_timer_start(r->loop, mw_reflect_slow(r), on_tick, r);
 }
 
 // How it begins.
@@ -258,7 +254,7 @@ static void open_stream(struct mw_reflector *r, const char *rv, bool streaming) 
   r->drop_told = false;
   int rc = send_request(r, rv);
   if (rc == 0) {
-    if (streaming) r->tick = mw_timer_start(r->loop, slow_after(r), on_tick, r);
+    if (streaming) r->tick = mw_timer_start(r->loop, mw_reflect_slow(r), on_tick, r);
     return;
   }
   struct mw_err err = {0};

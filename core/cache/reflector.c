@@ -104,17 +104,24 @@ void mw_reflect_set_rv(struct mw_reflector *r, struct mw_slice rv) {
 
 static void arm_resync(struct mw_reflector *r);
 
+static void begin_resync_period(struct mw_reflector *r) {
+  r->resynced = mw_clock_now();
+  arm_resync(r);
+}
+
 static void on_resync(void *arg) {
   struct mw_reflector *r = arg;
   r->resync = NULL;
   r->sink.resync(r->sink.ctx);
-  arm_resync(r);
+  begin_resync_period(r);
 }
 
+// For the rest of the period: who changes it often puts no resync off.
 static void arm_resync(struct mw_reflector *r) {
   mw_timer_cancel(&r->resync);
   if (r->stopping || !r->in_watch_phase || r->config.resync <= 0) return;
-  r->resync = mw_timer_start(r->loop, r->config.resync, on_resync, r);
+  double rest = r->config.resync - (double)(mw_clock_now() - r->resynced) * 1e-9;
+  r->resync = mw_timer_start(r->loop, rest > 0 ? rest : 0, on_resync, r);
 }
 
 void mw_reflector_set_resync(struct mw_reflector *r, double seconds) {
@@ -125,7 +132,7 @@ void mw_reflector_set_resync(struct mw_reflector *r, double seconds) {
 void mw_reflect_enter_watch_phase(struct mw_reflector *r) {
   r->in_watch_phase = true;
   r->window = (struct mw_reflect_window){0};
-  arm_resync(r);
+  begin_resync_period(r);
 }
 
 static void leave_watch_phase(struct mw_reflector *r) {

@@ -113,7 +113,7 @@ struct mw_reflector_config {
   double min_watch_timeout;      // seconds; below 300 means 300 (S-REF-30)
   double internal_error_budget;  // seconds (S-REF-37), 0: never retry in place
   double short_watch;            // seconds under which a watch is very short; 0: 1
-  double slow;                   // seconds after which a streaming list is complained of; 0: 10
+  double slow;                   // seconds that a list may take unmentioned; 0: 10
   double head_timeout;           // seconds until an answer begins; 0: 30 of a watch, 75 of a list
   double resync;                 // check period, 0: never
   uint64_t seed;                 // of jitter; 0: random
@@ -144,7 +144,7 @@ struct mw_reflector *mw_reflector_new(struct mw_loop *loop, struct mw_http *http
 void mw_reflector_free(struct mw_reflector *r);
 void mw_reflector_start(struct mw_reflector *r);
 void mw_reflector_stop(struct mw_reflector *r);
-// The resync check period from now on; 0: never.
+// The resync check period, counted from the last resync; 0: never.
 void mw_reflector_set_resync(struct mw_reflector *r, double seconds);
 
 // Readable from any thread.

@@ -103,6 +103,7 @@ struct mw_reflector {
   bool in_watch_phase;
   struct mw_reflect_window window;
   struct mw_timer *resync;
+  uint64_t resynced;  // when the period that runs began
 };
 
 // What made a decision necessary.
@@ -119,6 +120,10 @@ struct mw_reflect_failure {
 void mw_reflect_decide(struct mw_reflector *r, enum mw_decision d,
                        const struct mw_reflect_failure *failure);
 void mw_reflect_set_state(struct mw_reflector *r, enum mw_reflector_state state);
+// From how many seconds on a list is slow.
+static inline double mw_reflect_slow(const struct mw_reflector *r) {
+  return r->config.slow > 0 ? r->config.slow : MW_REFLECT_SLOW;
+}
 void mw_reflect_set_rv(struct mw_reflector *r, struct mw_slice rv);
 // Begins the part of a cycle that follows its snapshot: the resync timer, the error budget.
 void mw_reflect_enter_watch_phase(struct mw_reflector *r);

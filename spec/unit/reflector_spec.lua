@@ -385,6 +385,17 @@ describe("a reflector that watches", function()
     assert.are.equal(before, #r.log)
   end)
 
+  it("puts no resync off when its period is changed again and again", function() -- row 13
+    new { list = { list("10", {}) } }
+    r:wait_for("watch", 1)
+    for i = 1, 200 do
+      C.mw_reflector_set_resync(r.reflector, i % 2 == 0 and 0.05 or 0.04)
+      r:idle()
+      if #r.log > 1 then break end
+    end
+    assert.are.equal("resync", r.log[2])
+  end)
+
   it("sends nothing when it was stopped before it was started", function() -- row 6
     prepare {}
     r:stop()
