@@ -353,7 +353,6 @@ static void enter_informer(lua_State *L, struct mw_handle *h) {
   if (inf == NULL) mw_bind_raise(L, &err);
   if (h->inf != NULL) leave_informer(h);
   h->inf = inf;
-  h->resync = config.reflector.resync;
   mw_informer_on_change(inf, poke, host);
   char place[MW_SCRIPT_PLACE];
   mw_script_place(L, place);

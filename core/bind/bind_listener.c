@@ -30,7 +30,7 @@ struct mw_registration {
   struct mw_event_source *source;            // NULL: the functions below are called
   int on_add, on_update, on_delete, filter;  // registry references
   struct mw_listener_config config;          // until it is attached
-  double resync;
+  double resync;                             // < 0: what its factory says
   bool replay;
   int refs;
   bool joined;   // it came to be: on_closed will be called
@@ -363,7 +363,7 @@ int mw_bind_add_listener(lua_State *L) {
   }
   lua_pop(L, 1);
   snprintf(r->name, sizeof r->name, "%s", mw_bind_opt_string(L, 2, "name", "handler"));
-  r->resync = mw_bind_opt_seconds(L, 2, "resync", h->resync);
+  r->resync = mw_bind_opt_seconds(L, 2, "resync", -1);
   r->replay = mw_bind_opt_bool(L, 2, "replay", true);
   r->on_add = take_function(L, "on_add");
   r->on_update = take_function(L, "on_update");

@@ -19,7 +19,6 @@ struct mw_handle {
   struct mw_generation *gen;
   struct mw_informer *inf;           // +1; NULL only while it is being made
   struct mw_registration *handlers;  // those that are not closed
-  double resync;                     // what its handlers get unless they ask for their own; 0: none
   int refs;       // the Lua box, the generation while running, each of the handlers and readers
   bool running;   // this handle's start is in force
   bool ran;       // stays true once it was

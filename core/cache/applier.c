@@ -14,8 +14,8 @@ struct mw_applier {
   size_t shaped_from;            // how many of its items that took
   bool running;
   uint64_t errors;
-  const void *failing;  // ctx of the transform that has failed
-  uint64_t failures;    // its
+  uint64_t failing;   // serial of the transform that has failed
+  uint64_t failures;  // its
   uint64_t deltas;
   struct mw_notification due[MW_FIFO_BATCH];  // old and object: +1
   size_t due_count;
@@ -54,8 +54,8 @@ uint64_t mw_applier_deltas(const struct mw_applier *a) { return a->deltas; }
 static void report_failure(struct mw_applier *a, const struct mw_hook *transform,
                            const struct mw_object *in, const struct mw_err *err) {
   a->errors++;
-  if (a->failing != transform->ctx) a->failures = 0;
-  a->failing = transform->ctx;
+  if (a->failing != transform->serial) a->failures = 0;
+  a->failing = transform->serial;
   a->failures++;
   if ((a->failures & (a->failures - 1)) != 0) return;
   mw_log(MW_LOG_ERROR, "transform failed, the store keeps what it had", MW_STR("resource", a->name),
@@ -66,14 +66,15 @@ static void report_failure(struct mw_applier *a, const struct mw_hook *transform
 // The object as the store shall have it, +1 in *out when SHAPED.
 static enum verdict shape(struct mw_applier *a, struct mw_object *in, struct mw_object **out) {
   *out = NULL;
-  const struct mw_hook *transform = mw_hooks_top(&a->transforms);
-  if (transform == NULL) {
+  const struct mw_hook *top = mw_hooks_top(&a->transforms);
+  if (top == NULL) {
     *out = mw_object_ref(in);
     return SHAPED;
   }
+  struct mw_hook transform = *top;  // which may be dropped by its own call
   struct mw_err err = {0};
   const struct mw_object *stored = mw_indexer_get(a->indexer, mw_object_key(in));
-  int rc = ((mw_transform_cb)transform->call)(transform->ctx, in, stored, out, &err);
+  int rc = ((mw_transform_cb)transform.call)(transform.ctx, in, stored, out, &err);
   if (rc == 1) return DROPPED;
   if (rc == 0 && mw_slice_eq(mw_object_key(*out), mw_object_key(in))) return SHAPED;
   if (rc == 0) {
@@ -81,7 +82,7 @@ static enum verdict shape(struct mw_applier *a, struct mw_object *in, struct mw_
     *out = NULL;
     mw_err_set(&err, MW_EINVAL, "the transform changed the object's name or namespace");
   }
-  report_failure(a, transform, in, &err);
+  report_failure(a, &transform, in, &err);
   return FAILED;
 }
 
@@ -189,7 +190,7 @@ static bool apply_snapshot(struct mw_applier *a, const struct mw_delta *d, bool 
 }
 
 static void apply_resync(struct mw_applier *a, const struct mw_delta *d) {
-  // As of its tick: how long it waited here takes nothing from the time until the next.
+  // As of its (newest) tick: how long it waited takes nothing from the time until the next.
   if (!mw_processor_resync_due(a->processor, d->queued_at)) return;
   struct mw_object_list all = {0};
   mw_indexer_list(a->indexer, mw_slice("", 0), NULL, NULL, &all);

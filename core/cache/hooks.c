@@ -29,6 +29,7 @@ void mw_hooks_set(struct mw_hooks *h, const struct mw_hook *hook) {
   struct mw_hook taken = *hook;
   mw_hooks_drop(h, taken.owner);
   h->v = mw_xrealloc(h->v, (h->n + 1) * sizeof h->v[0]);
+  taken.serial = ++h->serials;
   h->v[h->n++] = taken;
 }
 

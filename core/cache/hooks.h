@@ -4,18 +4,21 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct mw_hook {
   const void *owner;
   void (*call)(void);  // of the type that the place is for
   void *ctx;
   void (*free_ctx)(void *ctx);  // called when it is dropped; may be NULL
+  uint64_t serial;              // set by mw_hooks_set: no two of a place have the same
 };
 
 // Begins as {0}.
 struct mw_hooks {
   struct mw_hook *v;
   size_t n;
+  uint64_t serials;
 };
 
 // Takes over hook->ctx. What the same owner had before is dropped.

@@ -348,7 +348,8 @@ int mw_informer_set_transform(struct mw_informer *inf, const void *owner, mw_tra
                               void *ctx, void (*free_ctx)(void *), struct mw_err *err) {
   if (inf->state >= STOPPING) return refuse(inf, err, "cannot set a transform");
   mw_hooks_set(mw_applier_transforms(inf->applier),
-               &(struct mw_hook){owner, (void (*)(void))cb, ctx, free_ctx});
+               &(struct mw_hook){
+                   .owner = owner, .call = (void (*)(void))cb, .ctx = ctx, .free_ctx = free_ctx});
   return 0;
 }
 
@@ -356,7 +357,9 @@ int mw_informer_set_error_handler(struct mw_informer *inf, const void *owner,
                                   mw_informer_error_cb cb, void *ctx, void (*free_ctx)(void *),
                                   struct mw_err *err) {
   if (inf->state >= STOPPING) return refuse(inf, err, "cannot set an error handler");
-  mw_hooks_set(&inf->error_handlers, &(struct mw_hook){owner, (void (*)(void))cb, ctx, free_ctx});
+  mw_hooks_set(&inf->error_handlers,
+               &(struct mw_hook){
+                   .owner = owner, .call = (void (*)(void))cb, .ctx = ctx, .free_ctx = free_ctx});
   return 0;
 }
 
@@ -391,6 +394,7 @@ void mw_informer_want_resync(struct mw_informer *inf, const void *owner, double 
 static double choose_resync(struct mw_informer *inf, const void *owner, const char *handler,
                             double asked) {
   const char *why;
+  if (asked < 0) asked = mw_resync_asked(&inf->resync, owner);
   double period = mw_resync_choose(&inf->resync, owner, asked, &why);
   recheck(inf);
   if (why == NULL) return period;

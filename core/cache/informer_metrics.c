@@ -34,7 +34,7 @@ enum { VERSION_DIGITS = 15, HANDLER_NAME = 64 };  // what a double can tell apar
     "Lists and watches that failed or ended early.")                                           \
   X(DROPPED, "moonwatch_informer_dropped_total", COUNTER, "Objects that could not be stored.") \
   X(COALESCED, "moonwatch_informer_coalesced_total", COUNTER,                                  \
-    "Deltas that were merged because too many waited.")
+    "Deltas that were merged because too many waited, and resyncs because one did.")
 
 #define HANDLER_MAP(X)                                                                       \
   X(PENDING, "moonwatch_handler_pending", GAUGE, "Notifications that wait for the handler.") \

@@ -45,15 +45,20 @@ double mw_resync_check(const struct mw_resync *r) {
   return least;
 }
 
+double mw_resync_asked(const struct mw_resync *r, const void *owner) {
+  const struct mw_resync_want *w = want_of(r, owner);
+  return w != NULL ? w->asked : 0;
+}
+
 double mw_resync_choose(struct mw_resync *r, const void *owner, double asked, const char **why) {
   struct mw_resync_want *w = want_of(r, owner);
   *why = NULL;
-  double period = asked < 0 && w != NULL ? w->asked : asked;
-  if (period <= 0) return 0;
+  if (asked <= 0) return 0;
   if (w == NULL || w->check <= 0) {
     *why = "the informer does not resync, neither will the handler";
     return 0;
   }
+  double period = asked;
   if (period < r->least) {
     *why = "resync period too small, raised";
     period = r->least;

@@ -37,6 +37,8 @@ void mw_resync_drop(struct mw_resync *r, const void *owner);
 // How often to check; 0: never.
 double mw_resync_check(const struct mw_resync *r);
 
-// The period of a handler that asks for `asked`, < 0: for what its owner's factory asked for; 0:
-// never. *why: what to warn of when that is not what it asked for, else NULL.
+// What the owner's factory asks for; 0: never.
+double mw_resync_asked(const struct mw_resync *r, const void *owner);
+// The period of a handler that asks for `asked`; 0: never. *why: what to warn of when that is not
+// what it asked for, else NULL.
 double mw_resync_choose(struct mw_resync *r, const void *owner, double asked, const char **why);

@@ -14,6 +14,8 @@ describe("the resync of an informer", function()
 
   local function want(owner, seconds) C.mw_resync_want(resync, owner, seconds) end
 
+  local function asked_by(owner) return C.mw_resync_asked(resync, owner) end
+
   -- The period of a handler, and what is warned of.
   local function choose(owner, asked)
     local why = ffi.new("const char *[1]")
@@ -23,7 +25,7 @@ describe("the resync of an informer", function()
 
   it("is what the owner asked for, unless the handler asks for another", function() -- S-INF-42
     want(one, 30)
-    assert.are.same({ 30 }, { choose(one, -1) })
+    assert.are.same({ 30 }, { choose(one, asked_by(one)) })
     assert.are.same({ 60 }, { choose(one, 60) })
     assert.are.same({ 0 }, { choose(one, 0) })
     assert.are.equal(30, C.mw_resync_check(resync))
@@ -41,7 +43,7 @@ describe("the resync of an informer", function()
   it("is not below the least", function() -- S-INF-40
     want(one, 0.2)
     assert.are.equal(1, C.mw_resync_check(resync))
-    assert.are.same({ 1, "resync period too small, raised" }, { choose(one, -1) })
+    assert.are.same({ 1, "resync period too small, raised" }, { choose(one, asked_by(one)) })
     assert.are.same({ 1, "resync period too small, raised" }, { choose(one, 0.5) })
   end)
 
@@ -49,7 +51,7 @@ describe("the resync of an informer", function()
     want(one, 0)
     want(other, 5)
     assert.are.same({ 0, "the informer does not resync, neither will the handler" }, { choose(one, 2) })
-    assert.are.same({ 0 }, { choose(one, -1) })
+    assert.are.same({ 0 }, { choose(one, asked_by(one)) })
     assert.are.equal(5, C.mw_resync_check(resync))
   end)
 
