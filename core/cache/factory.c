@@ -151,13 +151,6 @@ void mw_factory_hide(struct mw_factory *f, const struct mw_informer *inf) {
 
 void mw_factory_meter(struct mw_factory *f) { f->metered = true; }
 
-bool mw_factory_indexes_ready(const struct mw_factory *f, const void *owner) {
-  for (size_t i = 0; i < f->count; i++) {
-    if (!mw_informer_indexes_ready(f->entries[i]->informer, owner)) return false;
-  }
-  return true;
-}
-
 void mw_factory_each(struct mw_factory *f, void (*cb)(void *ctx, struct mw_informer *inf),
                      void *ctx) {
   for (size_t i = 0; i < f->count; i++) cb(ctx, f->entries[i]->informer);

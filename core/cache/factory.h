@@ -29,8 +29,6 @@ void mw_factory_hide(struct mw_factory *f, const struct mw_informer *inf);
 // Informers made from now on have metrics, under their resource's name: "v1/pods", "v1/pods in
 // default", and with a number when there are several ("v1/pods #2").
 void mw_factory_meter(struct mw_factory *f);
-// Whether the owner's indexes are built, in every informer (mw_informer_indexes_ready).
-bool mw_factory_indexes_ready(const struct mw_factory *f, const void *owner);
 // Calls cb with each live informer (borrowed).
 void mw_factory_each(struct mw_factory *f, void (*cb)(void *ctx, struct mw_informer *inf),
                      void *ctx);

@@ -301,7 +301,7 @@ int mw_indexer_remove_index(struct mw_indexer *ix, const void *owner, struct mw_
   int rc = check_idle(ix, err);
   if (rc < 0) return rc;
   if (is_namespace_index(ix, name)) {
-    return mw_err_set(err, MW_EINVAL, NAMESPACE_IS_THERE ", and stays: give yours another name");
+    return mw_err_set(err, MW_EINVAL, NAMESPACE_IS_THERE ", and cannot be removed");
   }
   for (size_t i = 0; i < ix->name_count; i++) {
     if (ix->names[i].owner != owner || !mw_slice_is(name, ix->names[i].text)) continue;

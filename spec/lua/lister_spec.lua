@@ -327,7 +327,7 @@ describe("an index", function()
       refused("by_app", store.index_keys, store, "by_app", "web")
       refused("by_app", informer.remove_indexer, informer, "by_app")
       local there = "the index \"namespace\" is always there, by metadata.namespace"
-      refused(there .. ", and stays: give yours another name", informer.remove_indexer, informer, "namespace")
+      refused(there .. ", and cannot be removed", informer.remove_indexer, informer, "namespace")
       refused(there .. ": leave it out, or give yours another name", informer.add_indexers, informer,
         { namespace = { label = "app" } })
       informer:add_indexers { by_app = { label = "app" } }

@@ -104,19 +104,6 @@ describe("factory", function()
       assert.are.same({ "v1/pods", "v1/pods" }, each())
     end)
 
-    it("tells whether an owner's indexes are built, wherever they are", function()
-      for i = 1, 2 * tonumber(C.MW_INDEX_AT_ONCE) do server:put("p" .. i) end
-      local inf, other = get(), get { ns = "blue" }
-      inf:start()
-      pump(function() return inf:synced() end)
-      assert.is_true(other:add_index("all", function() return { "x" } end))
-      assert.is_true(C.mw_factory_indexes_ready(factory, nil))
-      assert.is_true(inf:add_index("all", function() return { "x" } end))
-      assert.is_false(C.mw_factory_indexes_ready(factory, nil))
-      assert.is_true(C.mw_factory_indexes_ready(factory, ffi.cast("void *", 1)))
-      pump(function() return C.mw_factory_indexes_ready(factory, nil) end)
-    end)
-
     it("shares one watch and one store among its users", function() -- row 82
       server:put("a")
       local one, two = get(), get()

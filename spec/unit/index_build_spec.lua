@@ -283,6 +283,7 @@ describe("indexer", function()
       local changes = inf.changes
       assert.is_true(inf:add_index("all", function() return { "x" } end))
       assert.is_false(ready(inf))
+      assert.is_true(C.mw_informer_indexes_ready(inf.ptr, ffi.cast("void *", 1)), "another's are")
       assert.are.equal(changes, inf.changes)
       rig:pump(function() return inf.changes > changes end)
       assert.is_true(ready(inf))
