@@ -6,6 +6,7 @@ local client = require "kube._client"
 local core = require "kube._core"
 local discovery = require "kube._discovery"
 local errors = require "kube._error"
+local groups = require "kube._groups"
 local pages = require "kube._pages"
 local resources = require "kube._resource"
 local verb_options = require "kube._verb_options"
@@ -42,7 +43,7 @@ end
 -- Namespaced things are asked for with their namespace. nil, err when the server could not be asked.
 local function check_scope(call, resource, namespace, advice)
   if namespace and namespace ~= "" then
-    if resources.is_builtin(resource) and not discovery.is_namespaced(call.client, resource, call) then
+    if groups.is_known(resource) and not discovery.is_namespaced(call.client, resource, call) then
       refuse_namespace(call, resource, namespace)
     end
     return true
@@ -151,7 +152,7 @@ end
 
 -- Whether an answer says that there is no such collection: where an object or a namespace is missing, it has a name.
 local function is_lost(call, err)
-  return err.status == 404 and not (err.details and err.details.name) and not resources.is_builtin(call.resource)
+  return err.status == 404 and not (err.details and err.details.name) and not groups.is_known(call.resource)
 end
 
 -- The server's refusal, with what it has instead of a collection that it does not have.

@@ -161,7 +161,7 @@ end
 ---@return boolean?
 ---@return kube.Error?
 function M.is_namespaced(server, resource, request, expected)
-  if resources.is_builtin(resource) then return not groups.is_cluster_scoped(resource) end
+  if groups.is_known(resource) then return not groups.is_cluster_scoped(resource) end
   local entry, err = entry_of(server, resource, request, expected)
   if not entry then return nil, err end
   return entry.namespaced

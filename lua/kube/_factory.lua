@@ -8,6 +8,15 @@ local options = require "kube._options"
 local reader = require "kube._indexer"
 local task = require "kube._task"
 
+local factory = {}
+
+--- Says which of those that were waited for have not synced: of no weight when that was given up by closing `stop`.
+---@param missing string[]
+function factory.tell_unsynced(stop, missing)
+  core.log.write(stop and stop:is_closed() and "info" or "warn", "caches not synced",
+    { missing = table.concat(missing, ", "), at = errors.place() })
+end
+
 --- Informers that are shared, one per resource. Every group that client-go's factory has is a method:
 --- `factory:core():v1():pods()` is the pair of pods. All else goes by factory:for_resource().
 ---@class kube.Factory
@@ -82,11 +91,16 @@ end
 ---@param opts? kube.FactoryOptions
 ---@return kube.Pair
 function Factory:for_resource(resource, opts)
-  informer_options.check_resource("for_resource", resource)
   if opts ~= nil then
     opts = informer_options.check("for_resource", opts, informer_options.known)
     if self._informers[resource] then refuse_options(resource) end
   end
+  return self:_pair("for_resource", resource, opts)
+end
+
+-- what names the function in messages. Handlers may ask for what is there at each call.
+function Factory:_pair(what, resource, opts)
+  if not self._informers[resource] then informer_options.check_resource(what, resource) end
   return setmetatable({ _factory = self, _resource = resource, _opts = opts }, Pair)
 end
 
@@ -170,7 +184,7 @@ function Factory:wait_for_cache_sync(stop, timeout)
       if not synced then missing[#missing + 1] = resource end
     end
     table.sort(missing)
-    core.log.write("warn", "caches not synced", { missing = table.concat(missing, ", ") })
+    factory.tell_unsynced(stop, missing)
   end
   return all, by_resource
 end
@@ -200,8 +214,6 @@ options.guard(Pair, "resource", { advice = function(name)
     return ("; its lister has: write :lister():%s(...)"):format(name)
   end
 end })
-
-local factory = {}
 
 local factory_options = { custom_resync = "table" }
 for name, kind in pairs(informer_options.known) do factory_options[name] = kind end

@@ -130,9 +130,13 @@ local refused = {
     .. "use a mutating admission webhook or policy",
 }
 
--- The groups that no server has any more, by their names there.
-local removed = { ["auditregistration.k8s.io"] = refused.auditregistration, extensions = refused.extensions,
-  ["settings.k8s.io"] = refused.settings }
+-- What to say of a resource of the groups that no server has any more, by their names there.
+local removed = {
+  ["auditregistration.k8s.io"] = refused.auditregistration,
+  extensions = "the group extensions was removed in Kubernetes 1.22; write apps/v1/deployments, apps/v1/daemonsets, "
+    .. "apps/v1/replicasets, networking.k8s.io/v1/ingresses or networking.k8s.io/v1/networkpolicies",
+  ["settings.k8s.io"] = refused.settings,
+}
 
 -- What is in no namespace, whatever namespace a factory has: plurals of the API by group.
 local cluster_scoped = {
@@ -162,7 +166,7 @@ local function is_cluster_scoped(resource)
   return plurals ~= nil and (" " .. plurals .. " "):find(" " .. plural .. " ", 1, true) ~= nil
 end
 
---- Whether a resource is one that a factory has by name.
+--- Whether a resource is one that a factory has by name: one of Kubernetes' own, whose scope is known.
 local function is_known(resource)
   local group, version, plural = resource:match("^(.-)/?([^/]+)/([^/]+)$")
   for _, spec in pairs(groups) do

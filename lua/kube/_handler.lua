@@ -44,21 +44,27 @@ local handler_options = {
   name = "string", queue_bound = "number",
 }
 
---- Adds what a script gave as a handler to an informer; resync: a period of its own.
-function handler.add(informer, given, resync)
-  if type(given) ~= "table" then
-    errors.misuse("add_event_handler takes a table { on_add = fn, on_update = fn, on_delete = fn }")
+local function read_predicate(what, informer, given)
+  local spec = predicate.of_handler(what, given)
+  for _, part in ipairs(spec) do informer_options.warn_unstored("the predicate of a handler", informer, part) end
+  if predicate.selects(spec) then
+    informer_options.warn_unstored("the selector of a handler", informer, { path = "metadata.labels" })
   end
-  options.check("add_event_handler", given, handler_options)
-  local spec = { what = resync and "add_event_handler_with_resync_period" or "add_event_handler" }
+  return spec
+end
+
+--- Adds what a script gave as a handler to an informer.
+---@param what string the name of the function in messages
+---@param resync? number a period of its own
+function handler.add(what, informer, given, resync)
+  if type(given) ~= "table" then
+    errors.misuse("%s takes a table { on_add = fn, on_update = fn, on_delete = fn }", what)
+  end
+  options.check(what, given, handler_options)
+  local spec = { what = what }
   for key, value in pairs(given) do spec[key] = value end
   if resync then spec.resync = resync end
-  if given.predicate then
-    spec.predicate = predicate.of_handler("add_event_handler", given.predicate)
-    for _, part in ipairs(spec.predicate) do
-      informer_options.warn_unstored("the predicate of a handler", informer, part)
-    end
-  end
+  if given.predicate then spec.predicate = read_predicate(what, informer, given.predicate) end
   informer._declared.handlers = informer._declared.handlers + 1
   spec.name = given.name or ("%s handler"):format(informer._resource)
   return setmetatable({ _core = informer._handle:add_listener(spec), _informer = informer,

@@ -85,8 +85,9 @@ end)
 ---@class kube.Handler
 ---@field on_add? fun(obj: table, initial: boolean) initial: it was there when the handler came
 ---@field on_update? fun(old: table, new: table) also for a resync, where both are the same, and for each object when
---- all is read again after an outage, changed or not: compare resourceVersion. An object that was deleted and made
---- anew meanwhile comes as one update then, with another uid
+--- all is read again after an outage, changed or not (not what is unchanged, if the handler wanted no resync while
+--- others got theirs): compare resourceVersion. An object that was deleted and made anew meanwhile comes as one update
+--- then, with another uid
 ---@field on_delete? fun(obj: table, stale: boolean) stale: the deletion itself was missed, and obj is what was known
 ---@field filter? fun(obj: table): boolean which objects are for this handler; one that passes no longer is a delete
 ---@field predicate? kube.Predicate|kube.Predicate[] runs in C; of a list, all must hold
@@ -105,17 +106,18 @@ end)
 ---@field namespace? string
 ---@param given kube.Handler
 ---@return kube.Registration
-function Informer:add_event_handler(given) return handler.add(self, given) end
+function Informer:add_event_handler(given) return handler.add("add_event_handler", self, given) end
 
 --- The same with a resync period of its own.
 ---@param given kube.Handler
 ---@param seconds number 0 for none
 ---@return kube.Registration
 function Informer:add_event_handler_with_resync_period(given, seconds)
-  if type(seconds) ~= "number" then
-    errors.misuse("add_event_handler_with_resync_period(handler, seconds): seconds must be a number")
+  local what = "add_event_handler_with_resync_period"
+  if type(seconds) ~= "number" or not (seconds >= 0) then
+    errors.misuse("%s(handler, seconds): seconds must be a number of seconds, not %s", what, options.shown(seconds))
   end
-  return handler.add(self, given, seconds)
+  return handler.add(what, self, given, seconds)
 end
 
 --- Removes a handler. Unknown, foreign and removed ones are fine.

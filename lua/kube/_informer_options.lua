@@ -142,15 +142,21 @@ local function path_of(spec)
   return spec.owner and "metadata.ownerReferences" or spec.path
 end
 
---- Warns of an index or a predicate that looks at what is never stored: it would find nothing.
+local function why_unstored(inf, path)
+  if path:find("^metadata%.managedFields") and not inf._opts.keep_managed_fields then
+    return "the informer has no keep_managed_fields"
+  end
+  return inf._opts.metadata_only and "the informer has metadata_only" or "the transform of the informer does not keep it"
+end
+
+--- Warns of an index or a predicate that looks at what is never stored.
 ---@param what string which index or predicate
 ---@param inf kube.Informer
 ---@param spec { path?: string, label?: string, owner?: string }
 function informer_options.warn_unstored(what, inf, spec)
   local path = path_of(spec)
   if not path or inf._handle:may_have(path) then return end
-  core.log.write("warn", ("%s looks at %s, and finds nothing: %s"):format(what, path,
-    inf._opts.metadata_only and "the informer has metadata_only" or "the transform of the informer does not keep it"),
+  core.log.write("warn", ("%s looks at %s, which is never there: %s"):format(what, path, why_unstored(inf, path)),
     { at = errors.place() })
 end
 

@@ -1,6 +1,7 @@
 -- What the helpers ask of objects: tables with metadata, that may be changed or not.
 local core = require "kube._core"
 local errors = require "kube._error"
+local options = require "kube._options"
 
 local codec = core.codec
 local null = codec.null
@@ -15,11 +16,9 @@ end
 
 local some = M.some
 
-local function kind(value) return value == null and "null" or "a " .. type(value) end
-
 local function check_table(what, role, path, value)
   if type(value) ~= "table" then
-    errors.misuse("%s: the %s of %s must be a table, not %s", what, path, role, kind(value))
+    errors.misuse("%s: the %s of %s must be a table, not %s", what, path, role, options.shown_type(value))
   end
 end
 
@@ -34,14 +33,16 @@ end
 --- The same of a list of tables.
 function M.list(what, role, path, value)
   local list = M.member(what, role, path, value)
-  for i, entry in ipairs(list or {}) do check_table(what, role, ("%s[%d]"):format(path, i), entry) end
+  for i, entry in ipairs(list or {}) do
+    if type(entry) ~= "table" then check_table(what, role, ("%s[%d]"):format(path, i), entry) end
+  end
   return list
 end
 
 --- The object, or misuse.
 function M.check(what, role, object)
   if type(object) ~= "table" then
-    errors.misuse("%s: %s must be an object, not %s", what, role, kind(object))
+    errors.misuse("%s: %s must be an object, not %s", what, role, options.shown_type(object))
   end
   M.member(what, role, "metadata", rawget(object, "metadata")) -- raw: that of a cached object need not be decoded
   return object

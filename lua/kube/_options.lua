@@ -85,12 +85,16 @@ function options.check(what, given, known)
   return given
 end
 
+--- What was given in place of something else, for messages: "a table", "null".
+---@return string
+function options.shown_type(value)
+  if value == nil then return "nil" end
+  return value == core.codec.null and "null" or "a " .. type(value)
+end
+
 --- What was given in place of a number, for messages: a number itself, of all else the type.
 ---@return string
-function options.shown(value)
-  if value == nil or type(value) == "number" then return tostring(value) end
-  return "a " .. type(value)
-end
+function options.shown(value) return type(value) == "number" and tostring(value) or options.shown_type(value) end
 
 --- Checks a number of seconds to wait: nil, or 0 and more. what names the argument in messages.
 function options.check_timeout(what, seconds)

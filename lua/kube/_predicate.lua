@@ -42,7 +42,7 @@ local function check_values(list)
       errors.misuse("predicate: one_of is a list of values, and '%s' is no index", tostring(key))
     elseif not SCALARS[type(value)] then
       errors.misuse("predicate: one_of[%s] must be a string or number or boolean, not %s", tostring(key),
-        value == core.codec.null and "null" or "a " .. type(value))
+        options.shown_type(value))
     end
   end
   check_whole("predicate: one_of", list)
@@ -125,6 +125,13 @@ function predicate.of_handler(what, given)
   return parts_of(given)
 end
 
+--- Whether what the core takes has a selector that asks for labels.
+function predicate.selects(spec)
+  local selector = spec.selector
+  if type(selector) == "table" then return next(selector) ~= nil end
+  return type(selector) == "string" and selector ~= ""
+end
+
 --- What the core takes for a predicate on events. `what` names the option in messages.
 ---@param what string
 ---@param given kube.EventPredicate|kube.Predicate|kube.Predicate[]|function function(object, old, event)
@@ -138,7 +145,7 @@ function predicate.check(what, given)
   if type(given) == "table" and next(given) ~= nil then return new("match", parts_of(given)) end
   errors.misuse("%s must be one of kube.predicate, a table such as { path = \"spec.paused\", equals = false }, or a "
     .. "function of object, old and event, not %s", what,
-    type(given) == "table" and "an empty table" or "a " .. type(given))
+    type(given) == "table" and "an empty table" or options.shown_type(given))
 end
 
 local function depth(given)

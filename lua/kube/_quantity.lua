@@ -11,7 +11,9 @@ local M = {}
 
 local function read(what, value)
   local text = value
-  if type(value) == "number" or type(value) == "cdata" then text = codec.encode(value) end
+  if type(value) == "cdata" or type(value) == "number" and math.abs(value) < math.huge then
+    text = codec.encode(value)
+  end
   local parsed = type(text) == "string" and amount.parse(text)
   if parsed then return parsed end
   errors.misuse("%s: %s is not a quantity, which is a number and perhaps a suffix: \"100m\", \"1.5\", \"2Gi\"", what,

@@ -51,24 +51,17 @@ function M.builtin(api_version, kind)
   end
 end
 
---- Whether a resource is one of Kubernetes' own, whose scope is known.
-function M.is_builtin(resource)
-  if not by_version then build_index() end
-  local prefix, plural = resource:match("^(.+)/([^/]+)$")
-  return (by_version[prefix] or {})[plural] or false
-end
-
 --- The resource of Kubernetes' own that a name in one of its groups is a misspelling of, or nil: it is one, it is in
 --- another group, or nothing is like it.
 ---@param resource string
 ---@return string?
-function M.near(resource)
+local function near(resource)
   if not by_version then build_index() end
   local prefix, plural = resource:match("^(.+)/([^/]+)$")
   local known = by_version[prefix]
   if not known or known[plural] then return nil end
-  local near = options.nearest(plural, known, TYPO)
-  return near and prefix .. "/" .. near
+  local found = options.nearest(plural, known, TYPO)
+  return found and prefix .. "/" .. found
 end
 
 --- The resource that somebody means by a kind or a plural alone ("Deployment", "deployments"), or nil.
@@ -110,7 +103,7 @@ end
 function M.check_own(what, resource)
   local removed = groups.removed[group_of(resource)]
   if removed then errors.misuse("%s: %s", what, removed) end
-  local meant = M.near(resource) or elsewhere(resource)
+  local meant = near(resource) or elsewhere(resource)
   if meant then errors.misuse("%s: there is no '%s' (did you mean '%s'?)", what, resource, meant) end
 end
 

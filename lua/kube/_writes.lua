@@ -34,12 +34,6 @@ local function split(name)
   return resource, subresource ~= "" and subresource or nil
 end
 
--- A plural that is none of Kubernetes' own, though it looks like one.
-local function check_plural(what, resource)
-  local near = resources.near(resource)
-  if near then errors.misuse("%s: there is no '%s' (did you mean '%s'?)", what, resource, near) end
-end
-
 local function check_verbs(what, text)
   local verbs = {}
   for verb in (text .. ","):gmatch("%s*(.-)%s*,") do
@@ -72,8 +66,7 @@ function M.read(what, opts)
     end
     local name, verbs = entry:match("^(.-):(.*)$")
     local resource, subresource = split(name or entry)
-    resources.check(here, resource)
-    check_plural(here, resource)
+    resources.check_own(here, resources.check(here, resource))
     local default = subresource and DEFAULT_SUBRESOURCE or M.is_events(resource) and DEFAULT_EVENTS or DEFAULT
     add(allowed, name or entry, verbs and check_verbs(here, verbs) or default)
   end

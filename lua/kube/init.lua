@@ -43,7 +43,7 @@ local kube = setmetatable({}, { __index = function(self, name)
 end })
 
 --- A client: which API server, as whom. Without options it is the host's own (--kubeconfig,
---- KUBECONFIG, or the pod's service account); a context alone is another one of those files.
+--- KUBECONFIG, or the pod's service account); a context alone is another context of those files.
 ---@param opts? { kubeconfig?: string, context?: string, qps?: number, burst?: integer } qps: so many requests per
 --- second at most, burst of them at once; without it there is no limit
 ---@return kube.Client
@@ -106,10 +106,9 @@ function kube.shared_informer_factory(opts) return factory.new(opts) end
 ---@param opts? kube.FactoryOptions
 ---@return kube.Informer
 function kube.informer(resource, opts)
-  informer_options.check_resource("informer", resource)
   local f = opts == nil and factory.default()
     or factory.new(informer_options.check("informer", opts, informer_options.known))
-  local inf = f:for_resource(resource):informer()
+  local inf = f:_pair("informer", resource):informer()
   core.task.defer(function() f:start() end)
   return inf
 end
@@ -132,7 +131,7 @@ function kube.new_informer(opts)
   informer_options.check_resource("new_informer", opts.resource)
   local inf = informer.new(opts.resource, opts)
   if opts.indexers then inf:add_indexers(informer.own_indexers(opts.indexers)) end
-  if opts.handler then inf:add_event_handler(opts.handler) end
+  if opts.handler then handler.add("new_informer: handler", inf, opts.handler) end
   return inf:get_indexer(), inf
 end
 
@@ -198,7 +197,7 @@ function kube.wait_for_cache_sync(stop, ...)
     return all or over
   end, nil, "kube.wait_for_cache_sync()")
   local all, _, missing = look()
-  if not all then core.log.write("warn", "caches not synced", { missing = table.concat(missing, ", ") }) end
+  if not all then factory.tell_unsynced(stop, missing) end
   return all
 end
 
@@ -323,7 +322,7 @@ getmetatable(kube).__newindex = function(self, name, value)
   if settable[name] then return rawset(self, name, value) end
   local near = options.nearest(tostring(name), settable)
   errors.misuse("kube.%s cannot be set%s", tostring(name), near and (" (did you mean '%s'?)"):format(near)
-    or ": kube is read-only; keep the value in a local")
+    or ": kube takes no new names; keep the value in a local")
 end
 
 return kube

@@ -77,7 +77,7 @@ describe("condition.set", function()
     refused("condition.set has no option 'Reason' (did you mean 'reason'?)", condition.set, object(),
       { type = "A", status = true, Reason = "x" })
     refused("reason is one word in CamelCase", condition.set, object(), { type = "A", status = true, reason = "a b" })
-    refused("the object must be an object, not a nil", condition.set, nil, { type = "A", status = true })
+    refused("the object must be an object, not nil", condition.set, nil, { type = "A", status = true })
   end)
 end)
 

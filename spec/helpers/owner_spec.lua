@@ -79,7 +79,7 @@ describe("set_owner", function()
     refused("the owner has no kind", owner.set_owner, child(), { apiVersion = "v1", metadata = { name = "a" } })
     refused("the owner has no metadata.name", owner.set_owner, child(), { apiVersion = "v1", kind = "Pod" })
     refused("Web d/w has no metadata.uid", owner.set_owner, child(), web { uid = "" })
-    refused("the child must be an object, not a nil", owner.set_owner, nil, web())
+    refused("the child must be an object, not nil", owner.set_owner, nil, web())
     refused("the child must be an object, not null", owner.set_owner, codec.null, web())
     refused("set_owner has no option 'controler' (did you mean 'controller'?)", owner.set_owner, child(), web(),
       { controler = true })

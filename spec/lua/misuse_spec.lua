@@ -124,8 +124,13 @@ describe("an option", function()
       local pods = factory():core():v1():pods():informer()
       refused("add_event_handler: option 'queue_bound'", pods.add_event_handler, pods, { queue_bound = -5 })
       refused("add_event_handler: option 'resync'", pods.add_event_handler, pods, { resync = 0 / 0 })
-      refused("add_event_handler_with_resync_period: option 'resync'", pods.add_event_handler_with_resync_period, pods,
-        {}, -1)
+      local with_period = pods.add_event_handler_with_resync_period
+      refused("add_event_handler_with_resync_period(handler, seconds): seconds must be a number of seconds, not -1",
+        with_period, pods, {}, -1)
+      refused("seconds must be a number of seconds, not nil", with_period, pods, {})
+      refused("add_event_handler_with_resync_period has no option 'on_ad'", with_period, pods, { on_ad = print }, 1)
+      refused("new_informer: handler has no option 'on_ad'", kube.new_informer,
+        { resource = "v1/pods", handler = { on_ad = print } })
       refused("for_resource: option 'resync'", function()
         factory():for_resource("v1/pods", { resync = -1 })
       end)
@@ -269,7 +274,7 @@ describe("an option", function()
         ["v1/pod"] = "there is no 'v1/pod' (did you mean 'v1/pods'?)",
         ["v1/deployments"] = "there is no 'v1/deployments' (did you mean 'apps/v1/deployments'?)",
         ["networking.k8s.io/v1/networkpolicy"] = "(did you mean 'networking.k8s.io/v1/networkpolicies'?)",
-        ["extensions/v1beta1/ingresses"] = "the group extensions was removed in Kubernetes 1.22; use apps():v1()",
+        ["extensions/v1beta1/ingresses"] = "the group extensions was removed in Kubernetes 1.22; write apps/v1/deployments",
         ["settings.k8s.io/v1alpha1/podpresets"] = "the group settings.k8s.io (PodPreset) was removed in",
         ["auditregistration.k8s.io/v1alpha1/auditsinks"] = "the group auditregistration.k8s.io was removed in",
       } do
@@ -381,7 +386,7 @@ describe("an argument", function()
     run [[
       local before = 0
       for _ in pairs(kube) do before = before + 1 end
-      refused("kube.foo cannot be set: kube is read-only; keep the value in a local", function() kube.foo = 3 end)
+      refused("kube.foo cannot be set: kube takes no new names; keep the value in a local", function() kube.foo = 3 end)
       refused("kube.events cannot be set: ", function() kube.events = {} end)
       refused("kube.5 cannot be set: ", function() kube[5] = true end)
       refused("kube.state_verson cannot be set (did you mean 'state_version'?)", function() kube.state_verson = 1 end)
@@ -475,22 +480,26 @@ describe("what looks at fields that are not stored", function()
   local function warned(source)
     local _, err = run(source)
     local found = {}
-    for line in err:gmatch("[^\n]+") do found[#found + 1] = line:match('"msg":"(.* and finds nothing: [^"]*)"') end
+    for line in err:gmatch("[^\n]+") do found[#found + 1] = line:match('"msg":"(.* which is never there: [^"]*)"') end
     return found
   end
 
   it("is warned of where it is declared", function()
     assert.are.same({
-      "index 'node' looks at spec.nodeName, and finds nothing: the informer has metadata_only",
-      "index 'node' looks at spec.nodeName, and finds nothing: the transform of the informer does not keep it",
-      "the predicate of a handler looks at status.phase, and finds nothing: the transform of the informer does not "
+      "index 'node' looks at spec.nodeName, which is never there: the informer has metadata_only",
+      "index 'node' looks at spec.nodeName, which is never there: the transform of the informer does not keep it",
+      "the predicate of a handler looks at status.phase, which is never there: the transform of the informer does not "
         .. "keep it",
-      "index 'app' looks at metadata.labels[\\\"app\\\"], and finds nothing: the transform of the informer does not "
+      "index 'app' looks at metadata.labels[\\\"app\\\"], which is never there: the transform of the informer does not "
         .. "keep it",
-      "index 'owner' looks at metadata.ownerReferences, and finds nothing: the transform of the informer does not "
+      "index 'owner' looks at metadata.ownerReferences, which is never there: the transform of the informer does not "
         .. "keep it",
-      "index 'image' looks at spec.containers[0].image, and finds nothing: the transform of the informer does not "
+      "index 'image' looks at spec.containers[0].image, which is never there: the transform of the informer does not "
         .. "keep it",
+      "the selector of a handler looks at metadata.labels, which is never there: the transform of the informer does not "
+        .. "keep it",
+      "index 'by' looks at metadata.managedFields[0].manager, which is never there: the informer has no "
+        .. "keep_managed_fields",
     }, warned [[
       local function pods(options) return kube.shared_informer_factory(options):core():v1():pods():informer() end
       pods { metadata_only = true }:add_indexers { node = { path = "spec.nodeName" } }
@@ -501,6 +510,9 @@ describe("what looks at fields that are not stored", function()
       pods { transform = { keep = { "spec" } } }:add_indexers { owner = { owner = "any" } }
       pods { transform = { drop = { "spec.containers[*].image" } } }:add_indexers {
         image = { path = "spec.containers[0].image" } }
+      local spec = { transform = { keep = { "spec" } } }
+      pods(spec):add_event_handler { predicate = { selector = "app=web" } }
+      pods():add_indexers { by = { path = "metadata.managedFields[0].manager" } }
     ]])
   end)
 
@@ -515,6 +527,11 @@ describe("what looks at fields that are not stored", function()
       pods { transform = { keep = { 'spec["nodeName"]' } } }:add_indexers { node = { path = "spec.nodeName" } }
       pods { transform = { keep = {}, drop = { "metadata", "spec.node" } } }:add_indexers {
         node = { path = "spec.nodeName" }, ns = { path = "metadata.namespace" } }
+      pods { keep_managed_fields = true }:add_indexers { by = { path = "metadata.managedFields[0].manager" } }
+      local spec = { transform = { keep = { "spec" } } }
+      for _, selector in ipairs { "", {}, kube.null } do
+        pods(spec):add_event_handler { predicate = { selector = selector, namespace = "default" } }
+      end
     ]])
   end)
 end)

@@ -32,6 +32,7 @@ describe("writes of a controller", function()
         [{ "v1/configmap" }] = "writes[1]: there is no 'v1/configmap' (did you mean 'v1/configmaps'?)",
         [{ "v1/pods", "Deployment" }] = "writes[2]: 'Deployment' is not a resource: write version/plural or "
           .. "group/version/plural, as in \"apps/v1/deployments\"",
+        [{ "v1/deployments" }] = "writes[1]: there is no 'v1/deployments' (did you mean 'apps/v1/deployments'?)",
         [{ "v1/pods:patsh" }] = "writes[1]: 'patsh' is not a verb (did you mean 'patch'?)",
         [{ "v1/pods:" }] = "writes[1]: '' is not a verb; it has: create, delete",
         [{ "v1/pods:delete_collection" }] = "'delete_collection' is not a verb (did you mean 'deletecollection'?)",
