@@ -8,11 +8,8 @@ local options = require "kube._options"
 local reader = require "kube._indexer"
 local task = require "kube._task"
 
-local factory = {}
-
---- Says which of those that were waited for have not synced: of no weight when that was given up by closing `stop`.
----@param missing string[]
-function factory.tell_unsynced(stop, missing)
+-- Says which of those that were waited for have not synced: of no weight when that was given up by closing `stop`.
+local function tell_unsynced(stop, missing)
   core.log.write(stop and stop:is_closed() and "info" or "warn", "caches not synced",
     { missing = table.concat(missing, ", "), at = errors.place() })
 end
@@ -184,7 +181,7 @@ function Factory:wait_for_cache_sync(stop, timeout)
       if not synced then missing[#missing + 1] = resource end
     end
     table.sort(missing)
-    factory.tell_unsynced(stop, missing)
+    tell_unsynced(stop, missing)
   end
   return all, by_resource
 end
@@ -215,6 +212,8 @@ options.guard(Pair, "resource", { advice = function(name)
   end
 end })
 
+local factory = {}
+
 local factory_options = { custom_resync = "table" }
 for name, kind in pairs(informer_options.known) do factory_options[name] = kind end
 
@@ -241,7 +240,7 @@ function factory.new(opts)
   return setmetatable({ _opts = opts, _informers = {}, _order = {}, _started = {} }, Factory)
 end
 
-factory.class, factory.pair = Factory, Pair
+factory.class, factory.pair, factory.tell_unsynced = Factory, Pair, tell_unsynced
 local default
 
 --- The script's default one, without options: kube.informer() and controllers share its informers.

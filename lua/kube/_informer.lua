@@ -114,10 +114,8 @@ function Informer:add_event_handler(given) return handler.add("add_event_handler
 ---@return kube.Registration
 function Informer:add_event_handler_with_resync_period(given, seconds)
   local what = "add_event_handler_with_resync_period"
-  if type(seconds) ~= "number" or not (seconds >= 0) then
-    errors.misuse("%s(handler, seconds): seconds must be a number of seconds, not %s", what, options.shown(seconds))
-  end
-  return handler.add(what, self, given, seconds)
+  if type(seconds) == "number" and seconds >= 0 then return handler.add(what, self, given, seconds) end
+  errors.misuse("%s(handler, seconds): seconds must be a number of seconds, not %s", what, options.shown(seconds))
 end
 
 --- Removes a handler. Unknown, foreign and removed ones are fine.

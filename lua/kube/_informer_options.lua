@@ -146,7 +146,8 @@ local function why_unstored(inf, path)
   if path:find("^metadata%.managedFields") and not inf._opts.keep_managed_fields then
     return "the informer has no keep_managed_fields"
   end
-  return inf._opts.metadata_only and "the informer has metadata_only" or "the transform of the informer does not keep it"
+  return inf._opts.metadata_only and "the informer has metadata_only"
+    or "the transform of the informer does not keep it"
 end
 
 --- Warns of an index or a predicate that looks at what is never stored.

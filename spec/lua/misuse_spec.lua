@@ -274,7 +274,7 @@ describe("an option", function()
         ["v1/pod"] = "there is no 'v1/pod' (did you mean 'v1/pods'?)",
         ["v1/deployments"] = "there is no 'v1/deployments' (did you mean 'apps/v1/deployments'?)",
         ["networking.k8s.io/v1/networkpolicy"] = "(did you mean 'networking.k8s.io/v1/networkpolicies'?)",
-        ["extensions/v1beta1/ingresses"] = "the group extensions was removed in Kubernetes 1.22; write apps/v1/deployments",
+        ["extensions/v1beta1/ingresses"] = "the group extensions was removed in Kubernetes 1.22; write apps/v1/deploy",
         ["settings.k8s.io/v1alpha1/podpresets"] = "the group settings.k8s.io (PodPreset) was removed in",
         ["auditregistration.k8s.io/v1alpha1/auditsinks"] = "the group auditregistration.k8s.io was removed in",
       } do
@@ -496,8 +496,8 @@ describe("what looks at fields that are not stored", function()
         .. "keep it",
       "index 'image' looks at spec.containers[0].image, which is never there: the transform of the informer does not "
         .. "keep it",
-      "the selector of a handler looks at metadata.labels, which is never there: the transform of the informer does not "
-        .. "keep it",
+      "the selector of a handler looks at metadata.labels, which is never there: the transform of the informer does "
+        .. "not keep it",
       "index 'by' looks at metadata.managedFields[0].manager, which is never there: the informer has no "
         .. "keep_managed_fields",
     }, warned [[
