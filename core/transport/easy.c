@@ -164,17 +164,24 @@ static CURLcode on_tls_context(CURL *easy, void *context, void *ctx) {
   return CURLE_OK;
 }
 
+// As with client-go, what a kubeconfig says of certificates holds for an https:// proxy as well.
+// But a proxy's may also be signed by a CA of the system's directory.
 static void set_tls(struct setup *s, const struct mw_credentials *c) {
+  const char *ca = c->ca_data != NULL ? c->ca_data : s->k->ca_data;
   number_option(s, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+  number_option(s, CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
   curl_easy_setopt(s->easy, CURLOPT_SSL_CTX_FUNCTION, on_tls_context);
   if (s->k->insecure_skip_tls_verify) {
     number_option(s, CURLOPT_SSL_VERIFYPEER, 0);
     number_option(s, CURLOPT_SSL_VERIFYHOST, 0);
-  } else if (c->ca_data != NULL || s->k->ca_data != NULL) {
+    number_option(s, CURLOPT_PROXY_SSL_VERIFYPEER, 0);
+    number_option(s, CURLOPT_PROXY_SSL_VERIFYHOST, 0);
+  } else if (ca != NULL) {
     // Only this CA: neither the system's file nor its directory.
     text_option(s, CURLOPT_CAINFO, NULL);
     text_option(s, CURLOPT_CAPATH, NULL);
-    blob_option(s, CURLOPT_CAINFO_BLOB, c->ca_data != NULL ? c->ca_data : s->k->ca_data);
+    blob_option(s, CURLOPT_CAINFO_BLOB, ca);
+    blob_option(s, CURLOPT_PROXY_CAINFO_BLOB, ca);
   }
   bool own = c->cert_data != NULL;
   blob_option(s, CURLOPT_SSLCERT_BLOB, own ? c->cert_data : s->k->cert_data);

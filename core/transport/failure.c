@@ -79,8 +79,7 @@ static void server_tls_failure(const struct place *p, CURLcode code, struct mw_e
   }
 }
 
-// What goes on with an https:// proxy before anything is said to the server. The kubeconfig's CA is
-// not for it.
+// What goes on with an https:// proxy before anything is said to the server.
 static void proxy_tls_failure(const struct place *p, CURLcode code, struct mw_err *err) {
   const char *what = "TLS with the proxy failed";
   if (mentions(p->detail, "subject name")) {
@@ -88,7 +87,9 @@ static void proxy_tls_failure(const struct place *p, CURLcode code, struct mw_er
   } else if (mentions(p->detail, "expired") || mentions(p->detail, "not yet valid")) {
     what = "the proxy's certificate is not valid at this time";
   } else if (code == CURLE_PEER_FAILED_VERIFICATION) {
-    what = "the proxy's certificate is not signed by a CA of this system";
+    what = has_ca(p->config) ? "the proxy's certificate is signed neither by the given CA nor by "
+                               "one of this system"
+                             : "the proxy's certificate is not signed by a CA of this system";
   } else if (mentions(p->detail, "wrong version number")) {
     what = "the proxy does not speak TLS, is it http:// instead?";
   }
