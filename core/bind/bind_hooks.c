@@ -10,13 +10,13 @@
 #include "base/log.h"
 #include "bind/codec.h"
 #include "bind/informer_handle.h"
+#include "bind/object_maker.h"
 #include "bind/objtable.h"
 #include "bind/util.h"
 #include "cache/extract.h"
 #include "script/call.h"
 #include "script/ref.h"
 #include "script/sched.h"
-#include "wire/item.h"
 
 enum { INDEXES_MAX = 64 };
 
@@ -24,10 +24,7 @@ struct hook {
   struct mw_handle *handle;  // +1 until it is set
   lua_State *L;              // the main one of the generation
   int fn;                    // registry reference
-  // transforms: what it takes to make an object out of the returned table
-  struct mw_item_scanner *scanner;
-  struct mw_packer *packer;
-  struct mw_buf json;
+  struct mw_object_maker maker;  // of a transform
   bool calling;  // its function is on the stack
   bool dropped;  // meanwhile: it goes when that has returned
 };
@@ -37,9 +34,7 @@ static void hook_free(void *ctx) {
   mw_luaref_drop(k->L, &k->fn);
   k->dropped = true;
   if (k->calling) return;
-  mw_item_scanner_free(k->scanner);
-  mw_packer_free(k->packer);
-  mw_buf_deinit(&k->json);
+  mw_object_maker_deinit(&k->maker);
   mw_free(k);
 }
 
@@ -232,15 +227,7 @@ int mw_bind_remove_indexer(lua_State *L) {
 // The table on top of the stack as an object of the same key as `in`.
 static int object_of_table(struct hook *k, struct mw_object *in, bool is_new,
                            struct mw_object **out, struct mw_err *err) {
-  mw_buf_reset(&k->json);
-  int rc = mw_codec_encode(k->L, -1, &k->json, err);
-  if (rc < 0) return rc;
-  struct mw_json c = {k->json.p, k->json.p + k->json.n};
-  struct mw_item item;
-  rc = mw_item_scan(k->scanner, &c, mw_projection_all(), NULL, &item, err);
-  if (rc < 0) return rc;
-  item.partial = true;  // as far as anybody can tell
-  *out = mw_object_new(&item, k->packer, is_new, err);
+  *out = mw_object_make(&k->maker, k->L, -1, is_new, err);
   if (*out == NULL) return MW_ESCRIPT;
   if (mw_slice_eq(mw_object_key(*out), mw_object_key(in))) return 0;
   mw_object_unref(*out);
@@ -304,9 +291,7 @@ int mw_bind_set_transform(lua_State *L) {
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   struct hook *k = hook_new(L, h);
-  k->packer = mw_packer_new();
-  k->scanner = mw_item_scanner_new(k->packer);
-  mw_buf_init(&k->json, MW_ITEM_SIZE_MAX);
+  mw_object_maker_init(&k->maker);
   hook_place(k, place_transform);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "bind/bind.h"
 #include "bind/informer_handle.h"
+#include "bind/object_maker.h"
 #include "bind/objtable.h"
 #include "bind/selector_arg.h"
 #include "bind/util.h"
@@ -206,18 +207,31 @@ static int reader_by_index(lua_State *L) {
   return push_tables(L, l);
 }
 
+// The object that the table at idx is, or one that is made for this call; +1.
+static struct mw_object *object_at(lua_State *L, int idx, struct mw_err *err) {
+  struct mw_object *cached = mw_objtable_object(L, idx);
+  if (cached != NULL) return mw_object_ref(cached);
+  struct mw_object_maker maker;
+  mw_object_maker_init(&maker);
+  struct mw_object *made = mw_object_make(&maker, L, idx, true, err);
+  mw_object_maker_deinit(&maker);
+  return made;
+}
+
 static int reader_index(lua_State *L) {
   struct reader *r = check_reader(L);
   struct mw_slice index = text_at(L, 2, "index(name, object): name");
-  struct mw_object *o = lua_istable(L, 3) ? mw_objtable_object(L, 3) : NULL;
-  if (o == NULL) {
-    return mw_bind_misuse(L, "index(name, object) takes an object from a lister or a handler");
+  if (!lua_istable(L, 3)) {
+    return mw_bind_misuse(L, "index(name, object): object must be a table, not a %s",
+                          luaL_typename(L, 3));
   }
   struct object_list *l = push_list(L);
   struct mw_err err;
-  if (mw_indexer_index(indexer_of(r), owner_of(r), index, o, &l->objects, &err) < 0) {
-    return mw_bind_raise(L, &err);
-  }
+  struct mw_object *o = object_at(L, 3, &err);
+  if (o == NULL) return mw_bind_misuse(L, "index(name, object): %s", err.message);
+  int rc = mw_indexer_index(indexer_of(r), owner_of(r), index, o, &l->objects, &err);
+  mw_object_unref(o);
+  if (rc < 0) return mw_bind_raise(L, &err);
   keep_ours(r, &l->objects);
   return push_tables(L, l);
 }

@@ -298,6 +298,11 @@ describe("an index", function()
       same({ "a", "a" }, names(store:index("by_both", store:get("other/a"))))
       same({ "b" }, names(store:index("by_app_of_db", store:get("default/b"))))
       same({}, names(store:index("by_app_of_db", store:get("default/a"))))
+      -- What is asked about need not be in the store, or as it is there.
+      local moved = kube.copy(store:get("default/a"))
+      moved.metadata.labels.app = "db"
+      same({ "b" }, names(store:index("by_app_of_db", moved)))
+      same({ "a", "b" }, names(store:index("namespace", { metadata = { name = "new", namespace = "default" } })))
       stop:close()
     ]])
   end)
