@@ -14,7 +14,7 @@ local function tell_unsynced(stop, missing)
     { missing = table.concat(missing, ", "), at = errors.place() })
 end
 
---- Informers that are shared, one per resource. Every group that client-go's factory has is a method:
+--- Informers that are shared, one per resource. Every group that client-go of Kubernetes 1.36 has is a method:
 --- `factory:core():v1():pods()` is the pair of pods. All else goes by factory:for_resource().
 ---@class kube.Factory
 local Factory = {}

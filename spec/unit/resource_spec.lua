@@ -39,7 +39,8 @@ describe("resource", function()
     local function is_own(group) return C.mw_group_is_own(slice(group)) end
     for _, known in pairs(groups.groups) do assert.is_true(is_own(known.group), known.group) end
     for group in pairs(groups.removed) do assert.is_true(is_own(group), group) end
-    for _, group in ipairs { "", "apps", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io" } do
+    for _, group in ipairs { "", "apps", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
+                             "lifecycle.k8s.io" } do
       assert.is_true(is_own(group), group)
     end
     for _, group in ipairs { "example.com", "k8s.io", "gateway.networking.k8s.io", "snapshot.storage.k8s.io",
