@@ -8,6 +8,7 @@
 local cleanup = require "spec.support.cleanup"
 local run_program = require "spec.support.run"
 local sandbox = require "spec.support.sandbox"
+local uv = require "luv"
 
 local cluster = {}
 
@@ -75,10 +76,15 @@ end
 
 local counter = 0
 
+-- What nobody else has: files may follow each other within a second on one server.
+local function unique()
+  counter = counter + 1
+  return ("%dx%dx%d"):format(os.time() % 100000, uv.os_getpid(), counter)
+end
+
 --- A fresh namespace with its service account, deleted (without waiting) when the spec ends.
 function cluster.namespace()
-  counter = counter + 1
-  local name = ("spec%dx%d"):format(os.time() % 100000, counter)
+  local name = "spec" .. unique()
   cluster.kubectl("create namespace " .. name)
   cleanup.later(function() cluster.kubectl("delete namespace --wait=false " .. name) end)
   -- Pods are refused until the account is there, which takes the controller manager a moment, and
@@ -136,7 +142,7 @@ function cluster.forget()
   else
     box:ask("POST", "/sandbox/v1/watches", '{"action":"cut"}')
     -- What a client has read of its watch by now may be the newest there is, which is never forgotten.
-    cluster.kubectl("annotate namespace default --overwrite spec=" .. os.time())
+    cluster.kubectl("annotate namespace default --overwrite spec=" .. unique())
     box:ask("POST", "/sandbox/v1/expire")
   end
 end
