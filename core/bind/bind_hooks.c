@@ -21,12 +21,12 @@
 enum { INDEXES_MAX = 64 };
 
 struct hook {
-  struct mw_handle *handle;  // +1 until it is set
-  lua_State *L;              // the main one of the generation
-  int fn;                    // registry reference
+  struct mw_handle *handle;      // +1 until it is set
+  lua_State *L;                  // the main one of the generation
+  int fn;                        // registry reference
   struct mw_object_maker maker;  // of a transform
-  bool calling;  // its function is on the stack
-  bool dropped;  // meanwhile: it goes when that has returned
+  bool calling;                  // its function is on the stack
+  bool dropped;                  // meanwhile: it goes when that has returned
 };
 
 static void hook_free(void *ctx) {
