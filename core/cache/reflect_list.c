@@ -260,7 +260,7 @@ static void request_page(struct mw_reflector *r) {
     struct mw_request_options options = {
         .path = path.p,
         .accept = r->config.metadata_only ? accept_metadata : accept_json,
-        .idle_timeout = LIST_IDLE,
+        .idle_timeout = r->config.list_idle > 0 ? r->config.list_idle : LIST_IDLE,
         .head_timeout = r->config.head_timeout,
     };
     mw_reflect_count(r->stats, MW_REFLECT_LISTS);

@@ -16,7 +16,7 @@ enum {
   PATH_LIMIT = 64 * 1024,
   WATCH_MIN = 300,
   WATCH_HEAD = 30,    // seconds until a server that is there has begun its answer
-  IDLE_GRACE = 30,    // seconds that a server may be late with ending a watch
+  WATCH_GRACE = 30,   // seconds that a server may be late with ending a watch
   WINDOW_QUIET = 60,  // seconds after which internal errors count anew
   NANOS = 1000000000,
 };
@@ -222,6 +222,7 @@ static int send_request(struct mw_reflector *r, const char *rv) {
   static const struct mw_request_callbacks callbacks = {
       .on_response = on_response, .on_data = on_data, .on_done = on_done};
   long seconds = mw_reflect_watch_timeout(r->config.min_watch_timeout, mw_rand_unit(&r->rand));
+  double grace = r->config.watch_grace;
   char timeout[24];
   snprintf(timeout, sizeof timeout, "%ld", seconds);
   struct mw_buf path;
@@ -231,7 +232,7 @@ static int send_request(struct mw_reflector *r, const char *rv) {
     struct mw_request_options options = {
         .path = path.p,
         .accept = r->config.metadata_only ? accept_metadata : accept_json,
-        .idle_timeout = (double)(seconds + IDLE_GRACE),
+        .idle_timeout = (double)seconds + (grace > 0 ? grace : WATCH_GRACE),
         .head_timeout = r->config.head_timeout > 0 ? r->config.head_timeout : WATCH_HEAD,
         .is_watch = true,
     };

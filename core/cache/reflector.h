@@ -115,6 +115,8 @@ struct mw_reflector_config {
   double short_watch;            // seconds under which a watch is very short; 0: 1
   double slow;                   // seconds that a list may take unmentioned; 0: 10
   double head_timeout;           // seconds until an answer begins; 0: 30 of a watch, 75 of a list
+  double watch_grace;            // seconds that a silent watch may outlive its timeout; 0: 30
+  double list_idle;              // seconds that a list may be silent; 0: 75
   double resync;                 // check period, 0: never
   uint64_t seed;                 // of jitter; 0: random
   char metric_name[512];         // what its metrics are called, unique; "": it has none

@@ -326,6 +326,28 @@ describe("a reflector that lists", function()
     assert.are.equal(401, r.errors[2].status)
   end)
 
+  it("gives up a list that falls silent in the middle, tells why, and reads all again", function()
+    local half = list("10", { pod("a", 1), pod("b", 2) }).body:sub(1, -20)
+    local told
+    new { list = setmetatable({}, { __index = function()
+      for _, e in ipairs(r and r.errors or {}) do
+        told = told or (e.message:find("nothing arrived for 0.2 seconds", 1, true) and e)
+      end
+      return told and list("20", { pod("c", 3) }) or { chunks = { half }, open = true }
+    end }), config = { list_idle = 0.2 } }
+    r:wait_log(1)
+    assert.are.equal("replace 20: default/c@3", r.log[1])
+    assert.are.equal("list ETIMEOUT", told.place .. " " .. told.code)
+    assert.are.equal(#r.errors, r:decided("LIST_FAILED"))
+  end)
+
+  it("lets a list be silent for longer than a server works on one", function()
+    new { list = { { silent = true } } }
+    r:wait_for("list", 1)
+    assert.are.equal(75, r.reflector.request.idle_timeout)
+    assert.are.equal(0, r.reflector.request.head_timeout)
+  end)
+
   it("counts what it has received while a list is under way", function()
     new { list = { { chunks = { '{"kind":"PodList","apiVersion":"v1","metadata":' ..
       '{"resourceVersion":"1"},"items":[' .. pod("a", 1) .. "," .. pod("b", 2) .. "," },

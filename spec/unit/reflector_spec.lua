@@ -194,6 +194,33 @@ describe("a reflector that watches", function()
     assert.matches("no answer for 0.2 seconds$", r.errors[1].message)
   end)
 
+  it("waits for a silent watch longer than the server does, by half a minute or as it is told", function()
+    for config_grace, grace in pairs { [0] = 30, [7] = 7 } do
+      new { list = { list("10", {}) }, config = { watch_grace = config_grace } }
+      local timeout = tonumber(r:wait_for("watch", 1).query.timeoutSeconds)
+      assert.are.equal(timeout + grace, r.reflector.request.idle_timeout)
+      assert.are.equal(30, r.reflector.request.head_timeout)
+      r:close()
+    end
+    r = nil
+  end)
+
+  it("gives a watch up that is silent for longer than that, without a word, and watches on", function()
+    new { list = { list("10", {}) }, config = { head_timeout = 0.3 },
+      watch = setmetatable({}, { __index = function() return open(event("ADDED", pod("a", 11))) end }) }
+    r:wait_log(2)
+    local sent, ended_before = #r.sent.watch, r:decided("WATCH_ENDED")
+    local timeout = tonumber(r.sent.watch[sent].query.timeoutSeconds)
+    -- As if the event had come so long ago.
+    local request = r.reflector.request
+    request.last_byte = request.last_byte - (timeout + 31) * 1000000000ULL
+    local watch = r:wait_for("watch", sent + 1)
+    assert.are.equal("11", watch.query.resourceVersion)
+    assert.are.equal(ended_before + 1, r:decided("WATCH_ENDED"))
+    assert.are.equal(1, #r.sent.list)
+    r:pump(function() return r.server.streams[1].gone end)
+  end)
+
   it("keeps watching when the connection is lost before the watch opened, and tells why", function()
     -- How many connections that takes is up to the transport.
     local watch = setmetatable({}, { __index = function()
