@@ -36,7 +36,6 @@ struct waiter {
 struct mw_auth {
   struct mw_loop *loop;
   const struct mw_kubeconfig *config;
-  double file_age;
   double exec_timeout;
   struct file token, ca, cert, key;
   char *authorization;  // of the token, the user and password or the plugin; NULL: none
@@ -87,7 +86,6 @@ struct mw_auth *mw_auth_new(struct mw_loop *loop, const struct mw_kubeconfig *co
   struct mw_auth *a = mw_xcalloc(1, sizeof *a);
   a->loop = loop;
   a->config = config;
-  a->file_age = FILE_AGE;
   a->exec_timeout = EXEC_TIMEOUT;
   a->token.path = config->token_file;
   if (config->ca_data == NULL) a->ca.path = config->ca_file;
@@ -101,10 +99,14 @@ struct mw_auth *mw_auth_new(struct mw_loop *loop, const struct mw_kubeconfig *co
   return a;
 }
 
-void mw_auth_set_limits(struct mw_auth *a, double file_age, double exec_timeout) {
-  a->file_age = file_age;
-  a->exec_timeout = exec_timeout;
+void mw_auth_age_files(struct mw_auth *a, double seconds) {
+  struct file *const files[] = {&a->token, &a->ca, &a->cert, &a->key};
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    files[i]->read_at -= (uint64_t)(seconds * 1e9);
+  }
 }
+
+void mw_auth_set_exec_timeout(struct mw_auth *a, double seconds) { a->exec_timeout = seconds; }
 
 static void free_waiters(struct waiter *w) {
   while (w != NULL) {
@@ -129,15 +131,15 @@ void mw_auth_free(struct mw_auth *a) {
 
 // ---- files ----
 
-static bool needs_reading(const struct mw_auth *a, const struct file *f) {
+static bool needs_reading(const struct file *f) {
   if (f->path == NULL) return false;
   if (f->text == NULL || f->stale) return true;
-  return (double)(mw_clock_now() - f->read_at) / 1e9 >= a->file_age;
+  return (double)(mw_clock_now() - f->read_at) / 1e9 >= FILE_AGE;
 }
 
 // Sets *changed when the file holds something new.
 static int read_again(struct mw_auth *a, struct file *f, bool *changed, struct mw_err *err) {
-  if (!needs_reading(a, f)) return 0;
+  if (!needs_reading(f)) return 0;
   struct mw_err why = {0};
   struct mw_buf b;
   mw_buf_init(&b, FILE_MAX);

@@ -82,8 +82,9 @@ int mw_base64_encode(struct mw_slice s, struct mw_buf *out);
 // A text as JSON writes it, in its quotes. Bytes of 0x80 and more stay as they are.
 int mw_text_quote(struct mw_slice s, struct mw_buf *out);
 
-// For specs: how old a file may be before it is read again, and how long a plugin may run.
-void mw_auth_set_limits(struct mw_auth *a, double file_age, double exec_timeout);
+// For specs: what was read was read so much earlier, and how long a plugin may run.
+void mw_auth_age_files(struct mw_auth *a, double seconds);
+void mw_auth_set_exec_timeout(struct mw_auth *a, double seconds);
 
 // ---- the pool ----
 

@@ -149,14 +149,71 @@ function Client:stats()
     rescues = tonumber(s.rescues) }
 end
 
---- How old files may be and how long plugins may run, for every login of the pool so far.
-function Client:set_auth_limits(file_age, exec_timeout)
-  local link = self.http.logins.next
-  while link ~= ffi.cast("struct mw_link *", ffi.cast("char *", self.http)
+local function each_auth(client, call, value)
+  local link = client.http.logins.next
+  while link ~= ffi.cast("struct mw_link *", ffi.cast("char *", client.http)
       + ffi.offsetof("struct mw_http", "logins")) do
-    C.mw_auth_set_limits(ffi.cast("struct mw_login *", link).auth, file_age, exec_timeout)
+    call(ffi.cast("struct mw_login *", link).auth, value)
     link = link.next
   end
+end
+
+--- Makes the files of every login of the pool so far older by so many seconds.
+function Client:age_files(seconds) each_auth(self, C.mw_auth_age_files, seconds) end
+
+--- How long plugins may run, for every login of the pool so far.
+function Client:set_exec_timeout(seconds) each_auth(self, C.mw_auth_set_exec_timeout, seconds) end
+
+-- The polls of libcurl's sockets are the only ones on the loop of a client.
+ffi.cdef [[
+  typedef struct uv_handle_s uv_handle_t;
+  void uv_walk(uv_loop_t *loop, void (*cb)(uv_handle_t *handle, void *arg), void *arg);
+  int uv_handle_get_type(const uv_handle_t *handle);
+  const char *uv_handle_type_name(int type);
+  int uv_fileno(const uv_handle_t *handle, int *fd);
+  int uv_poll_stop(uv_handle_t *poll);
+  int getsockopt(int fd, int level, int option, void *value, unsigned *size);
+  int ioctl(int fd, unsigned long request, ...);
+]]
+local polls
+local on_handle = ffi.cast("void (*)(uv_handle_t *, void *)", function(handle)
+  local type = C.uv_handle_type_name(C.uv_handle_get_type(handle))
+  if ffi.string(type) == "poll" then polls[#polls + 1] = handle end
+end)
+
+local function polls_of(client)
+  polls = {}
+  C.uv_walk(C.mw_loop_uv(client.loop), on_handle, nil)
+  return polls
+end
+
+--- The descriptors of the sockets in use.
+function Client:sockets()
+  local fds, fd = {}, ffi.new("int[1]")
+  for i, poll in ipairs(polls_of(self)) do
+    assert(C.uv_fileno(poll, fd) == 0)
+    fds[i] = fd[0]
+  end
+  return fds
+end
+
+--- An option of a socket, by Linux's numbers.
+function transport.socket_option(fd, level, option)
+  local value, size = ffi.new("int[1]"), ffi.new("unsigned[1]", 4)
+  assert(C.getsockopt(fd, level, option, value, size) == 0)
+  return value[0]
+end
+
+--- How many bytes have come that nobody has read.
+function transport.unread(fd)
+  local FIONREAD, n = 0x541B, ffi.new("int[1]")
+  assert(C.ioctl(fd, FIONREAD, n) == 0)
+  return n[0]
+end
+
+--- Has the loop hear no more of the sockets in use, as if all that comes had come before.
+function Client:deafen()
+  for _, poll in ipairs(polls_of(self)) do assert(C.uv_poll_stop(poll) == 0) end
 end
 
 function Client:close()

@@ -82,6 +82,20 @@ describe("http", function()
       assert.are.equal(1, client:stats().connections)
     end)
 
+    it("has the kernel look for peers that are gone, silent as they may be, and give them up", function()
+      local e = serve(function() end)
+      local r = client:start(e)
+      assert.is_true(client:pump(function() return #peer.requests == 1 end))
+      local sockets = client:sockets()
+      assert.are.equal(1, #sockets)
+      local SOL_SOCKET, SO_KEEPALIVE, IPPROTO_TCP = 1, 9, 6
+      local TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_USER_TIMEOUT = 4, 5, 18
+      local function tcp(option) return transport.socket_option(sockets[1], IPPROTO_TCP, option) end
+      assert.are.equal(1, transport.socket_option(sockets[1], SOL_SOCKET, SO_KEEPALIVE))
+      assert.are.same({ 15, 5, 30000 }, { tcp(TCP_KEEPIDLE), tcp(TCP_KEEPINTVL), tcp(TCP_USER_TIMEOUT) })
+      transport.cancel(r)
+    end)
+
     describe("asks whether it may send", function()
       local function refuse_from(nth, count)
         return function(r)
