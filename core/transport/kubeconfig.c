@@ -6,6 +6,7 @@
 #include "transport/kubeconfig.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -20,21 +21,53 @@ enum { MAX_ITEMS = 1024, MAX_NAMES_IN_MESSAGE = 12, EXTENSION_MAX = 64 * 1024 };
 #define EXEC_V1BETA1 "client.authentication.k8s.io/v1beta1"
 #define EXEC_EXTENSION "client.authentication.k8s.io/exec"
 
+#define TEXTS "must be a list of texts"
+#define TEXT_LISTS "must be a map of lists of texts"
+#define PAIRS "must be a list of name and value"
+#define ENTRIES "must be a list of maps, each with a name"
+
 // Reads fields of one entry. The first failure sticks and later calls do nothing, so that the
 // fields of an entry read as a list.
 struct reader {
   const struct mw_kubeconfig_doc *doc;
   int node;
-  const char *kind;      // "user"
+  const char *kind;      // "user"; NULL: of the file itself
   struct mw_slice name;  // of the entry
+  const char *part;      // "exec." while its fields are read; NULL: none
   struct mw_err *err;
   int rc;
 };
 
 static void fail(struct reader *r, int code, const char *key, const char *problem) {
   if (r->rc != 0) return;
-  r->rc = mw_err_set(r->err, code, "kubeconfig %s: %s \"%.*s\": %s%s%s", r->doc->label, r->kind,
-                     MW_SLICE_ARGS(r->name), key, *key != '\0' ? " " : "", problem);
+  const char *part = r->part != NULL ? r->part : "", *gap = *key != '\0' ? " " : "";
+  if (r->kind == NULL) {
+    r->rc = mw_err_set(r->err, code, "kubeconfig %s: %s%s%s", r->doc->label, key, gap, problem);
+  } else {
+    r->rc = mw_err_set(r->err, code, "kubeconfig %s: %s \"%.*s\": %s%s%s%s", r->doc->label, r->kind,
+                       MW_SLICE_ARGS(r->name), part, key, gap, problem);
+  }
+}
+
+static int field(const struct reader *r, const char *key) {
+  return mw_yaml_get(r->doc->yaml, r->node, key);
+}
+
+// The three kinds of nodes. One that is not there or null is none of them, and fine; problem is
+// what to say of another kind.
+
+static int list(struct reader *r, int node, const char *key, const char *problem) {
+  if (r->rc != 0 || !mw_yaml_has(r->doc->yaml, node)) return 0;
+  if (mw_yaml_is_list(r->doc->yaml, node)) return node;
+  fail(r, MW_EINVAL, key, problem);
+  return 0;
+}
+
+static int map(struct reader *r, int node, const char *key, const char *problem) {
+  if (r->rc != 0 || !mw_yaml_has(r->doc->yaml, node)) return 0;
+  if (mw_yaml_is_map(r->doc->yaml, node)) return node;
+  fail(r, MW_EINVAL, key, problem);
+  return 0;
 }
 
 static bool scalar(struct reader *r, int node, const char *key, struct mw_slice *out) {
@@ -51,7 +84,7 @@ static bool scalar(struct reader *r, int node, const char *key, struct mw_slice 
 
 static void take_text(struct reader *r, const char *key, char **out) {
   struct mw_slice s;
-  if (scalar(r, mw_yaml_get(r->doc->yaml, r->node, key), key, &s)) *out = mw_xstrndup(s.p, s.n);
+  if (scalar(r, field(r, key), key, &s)) *out = mw_xstrndup(s.p, s.n);
 }
 
 // A text that goes into a header as it is.
@@ -61,7 +94,7 @@ static void take_header(struct reader *r, const char *key, char **out) {
 }
 
 static void take_bool(struct reader *r, const char *key, bool *out) {
-  int b = mw_yaml_bool(r->doc->yaml, mw_yaml_get(r->doc->yaml, r->node, key));
+  int b = mw_yaml_bool(r->doc->yaml, field(r, key));
   if (b < 0) fail(r, MW_EINVAL, key, "must be true or false");
   *out = b > 0;
 }
@@ -79,7 +112,7 @@ static char *join(const char *dir, struct mw_slice path) {
 
 static void take_path(struct reader *r, const char *key, char **out) {
   struct mw_slice s;
-  if (scalar(r, mw_yaml_get(r->doc->yaml, r->node, key), key, &s)) *out = join(r->doc->dir, s);
+  if (scalar(r, field(r, key), key, &s)) *out = join(r->doc->dir, s);
 }
 
 static int base64_value(char c) {
@@ -121,7 +154,7 @@ static char *base64_decode(struct mw_slice s, size_t *out_n) {
 static void take_pem(struct reader *r, const char *key, char **out) {
   struct mw_slice s;
   size_t n = 0;
-  if (!scalar(r, mw_yaml_get(r->doc->yaml, r->node, key), key, &s)) return;
+  if (!scalar(r, field(r, key), key, &s)) return;
   *out = base64_decode(s, &n);
   if (*out == NULL) {
     fail(r, MW_EPARSE, key, "is not valid base64");
@@ -220,14 +253,22 @@ static void read_cluster(struct reader *r, struct mw_kubeconfig *k) {
   }
 }
 
+// The next of the items that are kept, of which there may be MAX_ITEMS; 0 behind the last.
+static int next_item(struct reader *r, int node, size_t i, size_t kept, const char *key) {
+  int item = r->rc == 0 ? mw_yaml_item(r->doc->yaml, node, i) : 0;
+  if (item == 0 || kept < MAX_ITEMS) return item;
+  char problem[64];
+  snprintf(problem, sizeof problem, "has more than %d items", MAX_ITEMS);
+  fail(r, MW_ELIMIT, key, problem);
+  return 0;
+}
+
 static void read_args(struct reader *r, struct mw_exec_config *exec) {
-  int list = mw_yaml_get(r->doc->yaml, r->node, "args");
-  for (size_t i = 0; r->rc == 0; i++) {
-    int item = mw_yaml_item(r->doc->yaml, list, i);
-    if (item == 0) return;
+  int node = list(r, field(r, "args"), "args", TEXTS), item;
+  for (size_t i = 0; (item = next_item(r, node, i, i, "args")) != 0; i++) {
     struct mw_slice s = mw_yaml_text(r->doc->yaml, item);
-    if (s.p == NULL || memchr(s.p, '\0', s.n) != NULL || i >= MAX_ITEMS) {
-      fail(r, MW_EINVAL, "exec.args", "must be a list of texts");
+    if (s.p == NULL || memchr(s.p, '\0', s.n) != NULL) {
+      fail(r, MW_EINVAL, "args", TEXTS);
       return;
     }
     exec->args = mw_xrealloc(exec->args, (i + 1) * sizeof *exec->args);
@@ -244,18 +285,13 @@ static void add_pair(struct mw_exec_env **list, size_t *count, struct mw_slice n
 }
 
 static void read_env(struct reader *r, struct mw_exec_config *exec) {
-  int list = mw_yaml_get(r->doc->yaml, r->node, "env");
-  for (size_t i = 0; r->rc == 0; i++) {
-    int item = mw_yaml_item(r->doc->yaml, list, i);
-    if (item == 0) return;
+  int node = list(r, field(r, "env"), "env", PAIRS), item;
+  for (size_t i = 0; (item = next_item(r, node, i, i, "env")) != 0; i++) {
     struct mw_slice name, value;
-    bool named = scalar(r, mw_yaml_get(r->doc->yaml, item, "name"), "exec.env", &name);
-    scalar(r, mw_yaml_get(r->doc->yaml, item, "value"), "exec.env", &value);
+    bool named = scalar(r, mw_yaml_get(r->doc->yaml, item, "name"), "env.name", &name);
+    scalar(r, mw_yaml_get(r->doc->yaml, item, "value"), "env.value", &value);
+    if (!named || memchr(name.p, '=', name.n) != NULL) fail(r, MW_EINVAL, "env", PAIRS);
     if (r->rc != 0) return;
-    if (!named || memchr(name.p, '=', name.n) != NULL || i >= MAX_ITEMS) {
-      fail(r, MW_EINVAL, "exec.env", "must be a list of name and value");
-      return;
-    }
     add_pair(&exec->env, &exec->env_count, name, value);
   }
 }
@@ -289,10 +325,11 @@ static void check_exec(struct reader *r, const struct mw_exec_config *exec, cons
 }
 
 static void read_exec(struct reader *user, struct mw_kubeconfig *k) {
-  int node = mw_yaml_get(user->doc->yaml, user->node, "exec");
-  if (user->rc != 0 || !mw_yaml_has(user->doc->yaml, node)) return;
+  int node = map(user, field(user, "exec"), "exec", "must be a map");
+  if (node == 0) return;
   struct reader r = *user;
   r.node = node;
+  r.part = "exec.";
   k->exec = mw_xcalloc(1, sizeof *k->exec);
   char *mode = NULL;
   take_text(&r, "apiVersion", &k->exec->api_version);
@@ -300,22 +337,22 @@ static void read_exec(struct reader *user, struct mw_kubeconfig *k) {
   take_text(&r, "interactiveMode", &mode);
   take_bool(&r, "provideClusterInfo", &k->exec->provide_cluster_info);
   struct mw_slice command;
-  if (scalar(&r, mw_yaml_get(r.doc->yaml, node, "command"), "exec.command", &command)) {
+  if (scalar(&r, field(&r, "command"), "command", &command)) {
     bool is_path = memchr(command.p, '/', command.n) != NULL;
     k->exec->command = join(is_path ? r.doc->dir : NULL, command);
   }
   read_args(&r, k->exec);
   read_env(&r, k->exec);
-  check_exec(&r, k->exec, mode);
-  mw_free(mode);
   user->rc = r.rc;
+  check_exec(user, k->exec, mode);
+  mw_free(mode);
 }
 
-static int find_extension(const struct reader *r, const char *name) {
+static int find_extension(struct reader *r, const char *name) {
   const struct mw_yaml *yaml = r->doc->yaml;
-  int list = mw_yaml_get(yaml, r->node, "extensions");
+  int node = list(r, field(r, "extensions"), "extensions", ENTRIES);
   for (size_t i = 0;; i++) {
-    int item = mw_yaml_item(yaml, list, i);
+    int item = mw_yaml_item(yaml, node, i);
     if (item == 0) return 0;
     struct mw_slice found = mw_yaml_text(yaml, mw_yaml_get(yaml, item, "name"));
     if (mw_slice_is(found, name)) return mw_yaml_get(yaml, item, "extension");
@@ -339,9 +376,12 @@ static void read_extension(struct reader *cluster, struct mw_kubeconfig *k) {
   mw_buf_deinit(&json);
 }
 
-static bool header_item(struct reader *r, int item, const char *key, struct mw_slice *s) {
-  if (!scalar(r, item, key, s)) {
-    fail(r, MW_EINVAL, key, "must be a list of texts");
+// A text that is not empty and goes into a header. problem: what to say when it is none.
+static bool header_item(struct reader *r, int item, const char *key, const char *problem,
+                        struct mw_slice *s) {
+  *s = mw_yaml_text(r->doc->yaml, item);
+  if (s->n == 0) {
+    fail(r, MW_EINVAL, key, problem);
     return false;
   }
   for (size_t i = 0; i < s->n; i++) {
@@ -354,28 +394,35 @@ static bool header_item(struct reader *r, int item, const char *key, struct mw_s
 }
 
 static void read_groups(struct reader *r, struct mw_kubeconfig *k) {
-  int list = mw_yaml_get(r->doc->yaml, r->node, "as-groups");
-  for (size_t i = 0; r->rc == 0 && i < MAX_ITEMS; i++) {
-    int item = mw_yaml_item(r->doc->yaml, list, i);
+  static const char key[] = "as-groups";
+  int node = list(r, field(r, key), key, TEXTS), item;
+  for (size_t i = 0; (item = next_item(r, node, i, i, key)) != 0; i++) {
     struct mw_slice s;
-    if (item == 0 || !header_item(r, item, "as-groups", &s)) return;
+    if (!header_item(r, item, key, TEXTS, &s)) return;
     k->impersonate_groups =
         mw_xrealloc(k->impersonate_groups, (i + 1) * sizeof *k->impersonate_groups);
     k->impersonate_groups[k->impersonate_group_count++] = mw_xstrndup(s.p, s.n);
   }
 }
 
+static void read_extra_values(struct reader *r, const char *key, struct mw_slice name, int values,
+                              struct mw_kubeconfig *k) {
+  int node = list(r, values, key, TEXT_LISTS), item;
+  size_t *count = &k->impersonate_extra_count;
+  for (size_t i = 0; (item = next_item(r, node, i, *count, key)) != 0; i++) {
+    struct mw_slice value;
+    if (!header_item(r, item, key, TEXT_LISTS, &value)) return;
+    add_pair(&k->impersonate_extra, count, name, value);
+  }
+}
+
 static void read_extra(struct reader *r, struct mw_kubeconfig *k) {
-  int map = mw_yaml_get(r->doc->yaml, r->node, "as-user-extra");
-  int key, list;
-  for (size_t i = 0; r->rc == 0 && mw_yaml_pair(r->doc->yaml, map, i, &key, &list); i++) {
-    struct mw_slice name, value;
-    if (!header_item(r, key, "as-user-extra", &name)) return;
-    for (size_t j = 0; j < MAX_ITEMS && k->impersonate_extra_count < MAX_ITEMS; j++) {
-      int item = mw_yaml_item(r->doc->yaml, list, j);
-      if (item == 0 || !header_item(r, item, "as-user-extra", &value)) break;
-      add_pair(&k->impersonate_extra, &k->impersonate_extra_count, name, value);
-    }
+  static const char key[] = "as-user-extra";
+  int node = map(r, field(r, key), key, TEXT_LISTS), name_node, values;
+  for (size_t i = 0; mw_yaml_pair(r->doc->yaml, node, i, &name_node, &values); i++) {
+    struct mw_slice name;
+    if (!header_item(r, name_node, key, TEXT_LISTS, &name)) return;
+    read_extra_values(r, key, name, values, k);
   }
 }
 
@@ -400,7 +447,7 @@ static void check_user(struct reader *r, const struct mw_kubeconfig *k) {
 }
 
 static void read_user(struct reader *r, struct mw_kubeconfig *k) {
-  if (mw_yaml_has(r->doc->yaml, mw_yaml_get(r->doc->yaml, r->node, "auth-provider"))) {
+  if (mw_yaml_has(r->doc->yaml, field(r, "auth-provider"))) {
     fail(r, MW_EINVAL, "auth-provider",
          "is no longer supported by Kubernetes clients; use the exec plugin of your provider");
   }
@@ -449,7 +496,8 @@ static void list_names(const struct mw_kubeconfig_doc *docs, size_t count, const
   (void)rc;  // a cut message is still a message
 }
 
-// Finds an entry by name and points r at it. MW_ENOTFOUND without a message when it is missing.
+// Finds an entry by name and points r at it. MW_ENOTFOUND without a message when it is missing;
+// r->rc when it is no entry.
 static int find(const struct mw_kubeconfig_doc *docs, size_t count, const char *section,
                 struct mw_slice name, struct reader *r) {
   for (size_t d = 0; d < count; d++) {
@@ -460,9 +508,9 @@ static int find(const struct mw_kubeconfig_doc *docs, size_t count, const char *
       struct mw_slice found = mw_yaml_text(docs[d].yaml, mw_yaml_get(docs[d].yaml, item, "name"));
       if (found.p == NULL || !mw_slice_eq(found, name)) continue;
       r->doc = &docs[d];
-      r->node = mw_yaml_get(docs[d].yaml, item, r->kind);
       r->name = found;
-      return 0;
+      r->node = map(r, mw_yaml_get(docs[d].yaml, item, r->kind), "", "it must be a map");
+      return r->rc;
     }
   }
   return MW_ENOTFOUND;
@@ -492,37 +540,50 @@ static struct mw_slice choose(const struct mw_kubeconfig_doc *docs, size_t count
 
 // Reads the entry that the context's field `kind` names.
 static int read_part(const struct mw_kubeconfig_doc *docs, size_t count, const char *label,
-                     const struct reader *context, const char *kind, const char *section,
+                     struct reader *context, const char *kind, const char *section,
                      void (*read)(struct reader *, struct mw_kubeconfig *), struct mw_kubeconfig *k,
                      struct mw_err *err) {
   struct reader r = {.kind = kind, .err = err};
-  const struct mw_yaml *yaml = context->doc->yaml;
-  struct mw_slice name = mw_yaml_text(yaml, mw_yaml_get(yaml, context->node, kind));
-  if (name.n == 0 && strcmp(kind, "user") == 0) return 0;  // anonymous
+  struct mw_slice name;
+  bool named = scalar(context, field(context, kind), kind, &name);
+  if (context->rc != 0) return context->rc;
+  if (!named && strcmp(kind, "user") == 0) return 0;  // anonymous
   char what[MW_ERR_MESSAGE_MAX];
   struct mw_err text;
-  if (name.n == 0) {
+  if (!named) {
     return mw_err_set(err, MW_EINVAL, "kubeconfig %s: context \"%.*s\" names no %s",
                       context->doc->label, MW_SLICE_ARGS(context->name), kind);
   }
-  if (find(docs, count, section, name, &r) == 0) {
-    read(&r, k);
-    return r.rc;
-  }
+  if (find(docs, count, section, name, &r) == 0) read(&r, k);
+  if (r.doc != NULL) return r.rc;
   mw_err_set(&text, 0, "context \"%.*s\" names the %s \"%.*s\", which does not exist",
              MW_SLICE_ARGS(context->name), kind, MW_SLICE_ARGS(name));
   memcpy(what, text.message, sizeof what);
   return missing(docs, count, label, section, what, err);
 }
 
+static void check_section(struct reader *r, const char *section) {
+  const struct mw_yaml *yaml = r->doc->yaml;
+  int node = list(r, field(r, section), section, ENTRIES), item;
+  for (size_t i = 0; r->rc == 0 && (item = mw_yaml_item(yaml, node, i)) != 0; i++) {
+    int name = mw_yaml_get(yaml, map(r, item, section, ENTRIES), "name");
+    bool is_text = !mw_yaml_has(yaml, name) || mw_yaml_text(yaml, name).p != NULL;
+    if (!is_text) fail(r, MW_EINVAL, section, ENTRIES);
+  }
+}
+
 // What is no map has nothing of a kubeconfig, and is likely another file. Nothing at all is fine.
 static int check_shape(const struct mw_kubeconfig_doc *doc, struct mw_err *err) {
-  int root = mw_yaml_root(doc->yaml);
-  if (!mw_yaml_has(doc->yaml, root) || mw_yaml_is_map(doc->yaml, root)) return 0;
-  return mw_err_set(err, MW_EINVAL,
-                    "kubeconfig %s: this is not a kubeconfig, which is a map with clusters, users "
-                    "and contexts; name another file",
-                    doc->label);
+  struct reader r = {.doc = doc, .node = mw_yaml_root(doc->yaml), .err = err};
+  struct mw_slice current;
+  map(&r, r.node, "",
+      "this is not a kubeconfig, which is a map with clusters, users and contexts; name another "
+      "file");
+  scalar(&r, field(&r, "current-context"), "current-context", &current);
+  check_section(&r, "contexts");
+  check_section(&r, "clusters");
+  check_section(&r, "users");
+  return r.rc;
 }
 
 static int resolve(struct mw_kubeconfig *k, const struct mw_kubeconfig_doc *docs, size_t count,
@@ -538,6 +599,7 @@ static int resolve(struct mw_kubeconfig *k, const struct mw_kubeconfig_doc *docs
   }
   struct reader context = {.kind = "context", .err = err};
   if (find(docs, count, "contexts", name, &context) < 0) {
+    if (context.rc < 0) return context.rc;
     struct mw_err what;
     mw_err_set(&what, 0, "context \"%.*s\" does not exist", MW_SLICE_ARGS(name));
     return missing(docs, count, label, "contexts", what.message, err);

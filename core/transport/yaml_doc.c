@@ -57,6 +57,11 @@ bool mw_yaml_is_map(const struct mw_yaml *y, int node) {
   return n != NULL && n->type == YAML_MAPPING_NODE;
 }
 
+bool mw_yaml_is_list(const struct mw_yaml *y, int node) {
+  const yaml_node_t *n = node_of(y, node);
+  return n != NULL && n->type == YAML_SEQUENCE_NODE;
+}
+
 bool mw_yaml_pair(const struct mw_yaml *y, int node, size_t i, int *key, int *value) {
   const yaml_node_t *n = node_of(y, node);
   if (n == NULL || n->type != YAML_MAPPING_NODE) return false;

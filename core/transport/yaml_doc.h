@@ -31,6 +31,7 @@ int mw_yaml_item(const struct mw_yaml *y, int node, size_t i);
 // The i-th pair of a mapping; false past the end or when node is no mapping.
 bool mw_yaml_pair(const struct mw_yaml *y, int node, size_t i, int *key, int *value);
 bool mw_yaml_is_map(const struct mw_yaml *y, int node);
+bool mw_yaml_is_list(const struct mw_yaml *y, int node);
 // True when the node is there and not null.
 bool mw_yaml_has(const struct mw_yaml *y, int node);
 // The text of a scalar; p is NULL for null and for anything that is not a scalar.

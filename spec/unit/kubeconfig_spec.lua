@@ -202,13 +202,25 @@ exec:
   end)
 
   it("takes a context by name, and null for not given", function()
-    local k = assert(parse(config(nil, "token: null\nusername: ~\npassword:")))
+    local k = assert(parse(config(nil, "token: null\nusername: ~\npassword:\nas-groups: null\nas-user-extra:\n"
+      .. "exec: ~")))
     assert.is_nil(str(k.token))
     assert.is_nil(str(k.username))
+    assert.is_true(k.exec == nil)
+    k = assert(parse(config("server: https://h\nproxy-url:\nextensions:", "as: me\nas-user-extra: {a: , b: [c]}\n"
+      .. "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: x, args: , env: null, "
+      .. "provideClusterInfo: true}")))
+    assert.are.equal(1, tonumber(k.impersonate_extra_count))
+    assert.are.equal(0, tonumber(k.exec.arg_count + k.exec.env_count))
     local text = config():gsub("user: nobody", "user: ''")
     k = assert(parse(text, "other"))
     assert.are.equal("https://there.example", str(k.server))
     assert.is_nil(str(k.namespace_))
+  end)
+
+  it("leaves alone what it does not know", function()
+    assert(parse("preferences: {colors: true}\nfuture: [1]\n" .. config("server: https://h\nfuture: [1]\n"
+      .. "extensions: {a: b}", "future: {a: [b]}")))
   end)
 
   describe("says what is wrong:", function()
@@ -251,6 +263,8 @@ exec:
         .. " a", "ENOTFOUND", "contexts: [{name: a, context: {}}]")
       says("kubeconfig test.yaml: there is no current-context, choose one with --context; it has:"
         .. " none", "ENOTFOUND", "")
+      says("kubeconfig test.yaml: there is no current-context, choose one with --context; it has:"
+        .. " none", "ENOTFOUND", "current-context:\ncontexts: null\nclusters: [~]\nusers: ~")
       says('kubeconfig test.yaml: context "a" names no cluster', "EINVAL",
         "current-context: a\ncontexts: [{name: a, context: {}}]")
     end)
@@ -306,6 +320,103 @@ exec:
       cluster_says("tls-server-name must be a host name",
         "server: https://h\ntls-server-name: a:1")
       cluster_says("server must be a text", "server: [1]")
+    end)
+
+    describe("a field of another kind than kubectl takes,", function()
+      local USER = "{user: {exec: {command: x}}}"  -- what is no text, and no list either
+
+      it("of the file", function()
+        local function file_says(expected, ...)
+          for _, yaml in ipairs { ... } do says("kubeconfig test.yaml: " .. expected, "EINVAL", yaml, "dev") end
+        end
+        file_says("current-context must be a text", "current-context: [dev]", "current-context: {dev: true}",
+          (config():gsub("dev\n", "[dev]\n", 1)))
+        for _, section in ipairs { "contexts", "clusters", "users" } do
+          file_says(section .. " must be a list of maps, each with a name", section .. ": {dev: {}}",
+            section .. ": dev", section .. ": [dev]", section .. ": [[dev]]", section .. ": [{name: [dev]}]",
+            section .. ": [{name: a}, {name: {b: c}}]")
+        end
+      end)
+
+      it("of a context", function()
+        local function context_says(expected, context)
+          says('kubeconfig test.yaml: context "dev": ' .. expected, "EINVAL", (config():gsub(
+            "{cluster: here, user: me, namespace: shop}", function() return context end)))
+        end
+        for _, bad in ipairs { "[dev]", "dev" } do context_says("it must be a map", bad) end
+        for _, bad in ipairs { "[me]", USER } do
+          context_says("user must be a text", "{cluster: here, user: " .. bad .. "}")
+          context_says("cluster must be a text", "{user: me, cluster: " .. bad .. "}")
+          context_says("namespace must be a text", "{cluster: here, user: me, namespace: " .. bad .. "}")
+        end
+      end)
+
+      it("of a cluster", function()
+        for _, bad in ipairs { "[server]", "server" } do cluster_says("it must be a map", bad) end
+        for _, field in ipairs { "server", "proxy-url", "tls-server-name", "certificate-authority",
+          "certificate-authority-data" } do
+          for _, bad in ipairs { "[a]", USER } do cluster_says(field .. " must be a text", field .. ": " .. bad) end
+        end
+        for _, bad in ipairs { "[true]", "{}", "'true'" } do
+          cluster_says("insecure-skip-tls-verify must be true or false", "insecure-skip-tls-verify: " .. bad)
+        end
+      end)
+
+      it("of a user", function()
+        for _, bad in ipairs { "[token]", "token" } do user_says("it must be a map", bad) end
+        for _, field in ipairs { "client-certificate", "client-certificate-data", "client-key", "client-key-data",
+          "token", "tokenFile", "username", "password", "as", "as-uid" } do
+          for _, bad in ipairs { "[a]", USER } do user_says(field .. " must be a text", field .. ": " .. bad) end
+        end
+        for _, bad in ipairs { "'system:masters'", "{a: b}", "[[a]]", "[{a: b}]", "[null]", "['']" } do
+          user_says("as-groups must be a list of texts", "as: me\nas-groups: " .. bad)
+        end
+        for _, bad in ipairs { "scopes", "[scopes]", "{scopes: view}", "{scopes: {view: true}}", "{scopes: [[view]]}",
+          "{[scopes]: [view]}", "{'': [view]}" } do
+          user_says("as-user-extra must be a map of lists of texts", "as: me\nas-user-extra: " .. bad)
+        end
+      end)
+
+      it("of an exec plugin", function()
+        local function exec_says(expected, field)
+          user_says(expected, "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: x, " .. field .. "}")
+        end
+        for _, bad in ipairs { "[x]", "plugin" } do user_says("exec must be a map", "exec: " .. bad) end
+        for _, field in ipairs { "apiVersion", "command", "installHint", "interactiveMode" } do
+          for _, bad in ipairs { "[a]", USER } do
+            user_says(("exec.%s must be a text"):format(field), ("exec: {%s: %s}"):format(field, bad))
+          end
+        end
+        exec_says("exec.provideClusterInfo must be true or false", "provideClusterInfo: [true]")
+        for _, bad in ipairs { "--x", "{a: b}", "[[a]]", "[{a: b}]" } do
+          exec_says("exec.args must be a list of texts", "args: " .. bad)
+        end
+        for _, bad in ipairs { "A=b", "{A: b}", "[A=b]", "[[A, b]]", "[{A: b}]", "[{name: 'A=b'}]" } do
+          exec_says("exec.env must be a list of name and value", "env: " .. bad)
+        end
+        exec_says("exec.env.name must be a text", "env: [{name: [A], value: b}]")
+        exec_says("exec.env.value must be a text", "env: [{name: A, value: {b: c}}]")
+        says('kubeconfig test.yaml: cluster "here": extensions must be a list of maps, each with a name', "EINVAL",
+          config("server: https://h\nextensions: {client.authentication.k8s.io/exec: {a: b}}", "exec: {apiVersion: "
+          .. "client.authentication.k8s.io/v1beta1, command: x, provideClusterInfo: true}"))
+      end)
+    end)
+
+    it("lists that are longer than what is kept of them", function()
+      local function many(item, n) return "[" .. (item .. ", "):rep(n - 1) .. item .. "]" end
+      for form, key in pairs { ["as: me\nas-groups: %s"] = "as-groups", ["as: me\nas-user-extra: {k: %s}"] =
+        "as-user-extra", ["exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: x, args: %s}"] =
+        "exec.args" } do
+        assert(parse(config(nil, form:format(many("a", 1024)))))
+        says(('kubeconfig test.yaml: user "me": %s has more than 1024 items'):format(key), "ELIMIT",
+          config(nil, form:format(many("a", 1025))))
+      end
+      local env = "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: x, env: %s}"
+      assert(parse(config(nil, env:format(many("{name: A}", 1024)))))
+      says('kubeconfig test.yaml: user "me": exec.env has more than 1024 items', "ELIMIT",
+        config(nil, env:format(many("{name: A}", 1025))))
+      says('kubeconfig test.yaml: user "me": as-user-extra has more than 1024 items', "ELIMIT", config(nil,
+        ("as: me\nas-user-extra: {a: %s, b: %s}"):format(many("x", 1000), many("y", 25))))
     end)
 
     it("data that is not base64, or not PEM", function()
