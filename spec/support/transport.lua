@@ -173,7 +173,6 @@ ffi.cdef [[
   int uv_fileno(const uv_handle_t *handle, int *fd);
   int uv_poll_stop(uv_handle_t *poll);
   int getsockopt(int fd, int level, int option, void *value, unsigned *size);
-  int ioctl(int fd, unsigned long request, ...);
 ]]
 local polls
 local on_handle = ffi.cast("void (*)(uv_handle_t *, void *)", function(handle)
@@ -202,13 +201,6 @@ function transport.socket_option(fd, level, option)
   local value, size = ffi.new("int[1]"), ffi.new("unsigned[1]", 4)
   assert(C.getsockopt(fd, level, option, value, size) == 0)
   return value[0]
-end
-
---- How many bytes have come that nobody has read.
-function transport.unread(fd)
-  local FIONREAD, n = 0x541B, ffi.new("int[1]")
-  assert(C.ioctl(fd, FIONREAD, n) == 0)
-  return n[0]
 end
 
 --- Has the loop hear no more of the sockets in use, as if all that comes had come before.

@@ -144,6 +144,37 @@ describe("http over TLS", function()
       assert.not_matches(":authority", server.log)
     end)
 
+    -- The stall of libcurl cannot be had at will. What it is like can: the loop hears nothing of bytes
+    -- that have come. The server stands still until it is deaf, and no other timer of libcurl's is near.
+    it("brings the bytes of streams of which the loop hears nothing, by poking their socket", function()
+      client:close()
+      client = transport.client { guard_interval = 0.02, connect_timeout = 600 }
+      server = transport.h2(dir, "server")
+      local e = client:endpoint(server:cluster(dir .. "/ca.crt"))
+      assert.is_nil(client:fetch(e, { path = "/1" }).message)
+      server.process:kill("sigstop")
+      local records, asked = {}, 0
+      for i = 1, 5 do
+        records[i] = client:start(e, { path = "/" .. i, on_send = function()
+          asked = asked + 1
+          return 0
+        end })
+      end
+      -- Each is asked about twice; the second time is when it is sent.
+      assert.is_true(client:pump(function() return asked == 2 * #records end))
+      assert.are.equal(1, #client:sockets())
+      client:deafen()
+      local rescues = client:stats().rescues
+      server.process:kill("sigcont")
+      for i, r in ipairs(records) do
+        client:finish(r)
+        assert.is_nil(r.message)
+        assert.is_true(transport.body(r) == files[i])
+      end
+      assert.is_true(client:stats().rescues > rescues)
+      assert.are.equal(1, client:stats().connections)
+    end)
+
     it("brings every byte of 100 concurrent streams on few connections, again and again", function()
       server = transport.h2(dir, "server")
       local e = client:endpoint(server:cluster(dir .. "/ca.crt"))

@@ -96,6 +96,14 @@ describe("http", function()
       transport.cancel(r)
     end)
 
+    it("has buffers of 128 KiB and more, with which libcurl does not stall, whatever it is told", function()
+      for asked, taken in pairs { [0] = 256, [1] = 128, [16] = 128, [129] = 129, [4096] = 512 } do
+        local other = transport.client { buffer_size = asked * 1024 }
+        assert.are.equal(taken * 1024, tonumber(other.http.config.buffer_size))
+        other:close()
+      end
+    end)
+
     describe("asks whether it may send", function()
       local function refuse_from(nth, count)
         return function(r)
