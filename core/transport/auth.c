@@ -183,6 +183,11 @@ static int read_token(struct mw_auth *a, struct mw_err *err) {
 static int read_files(struct mw_auth *a, struct mw_err *err) {
   bool changed = false;
   int rc = read_token(a, err);
+  // As in client-go, a token that is given serves until the file holds one.
+  if (rc < 0 && a->config->token != NULL) {
+    mw_log(MW_LOG_DEBUG, "the token file is passed over", MW_STR("error", err->message));
+    rc = 0;
+  }
   if (rc == 0) rc = read_again(a, &a->ca, &changed, err);
   if (rc == 0) rc = read_again(a, &a->cert, &changed, err);
   if (rc == 0) rc = read_again(a, &a->key, &changed, err);

@@ -46,7 +46,7 @@ struct mw_kubeconfig {
   char *key_file;
   char *key_data;  // PEM
   char *token;
-  char *token_file;  // re-read while running; wins over token
+  char *token_file;  // re-read while running; wins over token once it holds one
   char *username;
   char *password;
   char *impersonate;

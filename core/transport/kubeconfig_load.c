@@ -151,13 +151,14 @@ static int check_file(const struct mw_kubeconfig *k, const char *field, const ch
                     path, strerror(errno));
 }
 
-// The files that the chosen entries name must be readable now, not at the first request.
+// The files that the chosen entries name must be readable now, not at the first request; that of a
+// token need not be while there is another one.
 static int check_files(const struct mw_kubeconfig *k, struct mw_err *err) {
   int rc = 0;
   if (k->ca_data == NULL) rc = check_file(k, "certificate-authority", k->ca_file, err);
   if (rc == 0 && k->cert_data == NULL) rc = check_file(k, "client-certificate", k->cert_file, err);
   if (rc == 0 && k->key_data == NULL) rc = check_file(k, "client-key", k->key_file, err);
-  if (rc == 0) rc = check_file(k, "tokenFile", k->token_file, err);
+  if (rc == 0 && k->token == NULL) rc = check_file(k, "tokenFile", k->token_file, err);
   return rc;
 }
 

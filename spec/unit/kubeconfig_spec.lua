@@ -564,6 +564,15 @@ users: [{name: u, user: {token: from-two, as: from-two}}]
       assert.are.equal("ENOTFOUND", code)
     end)
 
+    it("of tokens need not be there beside a token", function()
+      local path = write("x.yaml", config(nil, "tokenFile: token"))
+      assert.are.equal('kubeconfig ~/x.yaml, context "dev": tokenFile ' .. dir
+        .. "/token: No such file or directory", select(2, load { path = path }))
+      local k = assert(load { path = write("x.yaml", config(nil, "tokenFile: token\ntoken: given")) })
+      assert.are.equal("given", str(k.token))
+      assert.are.equal(dir .. "/token", str(k.token_file))
+    end)
+
     it("that are bad YAML are named with line and column", function()
       local path = write("x.yaml", "a: [")
       local _, message = load { path = path }
