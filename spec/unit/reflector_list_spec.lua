@@ -5,6 +5,8 @@ local unit = require "spec.support.unit"
 
 local pod, list, fail = rig.pod, rig.list, rig.fail
 
+local a_minute = { 60, 1, 0, 60, 1, 0 }  -- no spec would live to see the end of a delay
+
 -- Ends a cycle: an error in the stream that makes the reflector take a new snapshot.
 local function relist() return rig.open(rig.error_event(500, "StoreReadError")) end
 
@@ -136,6 +138,13 @@ describe("a reflector that lists", function()
     assert.are.same({ resourceVersion = "20" }, r.sent.list[4].query)
   end)
 
+  it("does not wait before it asks for the newest state", function() -- row 18
+    new { list = { fail(410, "Expired"), list("20", {}) }, config = { backoff = a_minute } }
+    r:wait_for("watch", 1)
+    assert.are.same({ "listing", "watching" }, r.states)
+    assert.are.equal(1, r:decided("LIST_EXPIRED"))
+  end)
+
   it("tells when the newest state has expired too, and starts with it next time", function()
     -- row 18
     new { list = { list("10", {}), fail(410, "Gone"), fail(410, "Expired", "gone again"),
@@ -179,6 +188,33 @@ describe("a reflector that lists", function()
     assert.are.equal("12", r.sent.watch[1].query.resourceVersion)
     assert.are.equal(1, r:decided("PAGE_EXPIRED"))
     assert.are.same({}, r.errors)
+  end)
+
+  it("does not wait before it lists all in one response", function() -- row 19
+    new { list = { list("10", { pod("a", 1) }, "t1"), fail(410, "Expired"), list("12", {}) },
+      config = { backoff = a_minute } }
+    r:wait_for("watch", 1)
+    assert.are.same({ "listing", "watching" }, r.states)
+  end)
+
+  it("lists all in one response at the version that the pages began with", function() -- row 19
+    new { list = { list("10", { pod("a", 1) }), list("20", { pod("a", 1) }, "t1"), fail(410, "Expired"),
+      list("22", { pod("a", 1) }) }, watch = { relist() }, config = { page_size = 4 } }
+    r:wait_for("watch", 2)
+    assert.are.same({ limit = "4", resourceVersion = "10" }, r.sent.list[2].query)
+    assert.are.same({ limit = "4", continue = "t1" }, r.sent.list[3].query)
+    assert.are.same({ resourceVersion = "10" }, r.sent.list[4].query)
+    assert.are.equal("replace 22: default/a@1", r.log[2])
+  end)
+
+  it("lists the newest state in one response when that is what the pages began with", function() -- row 19
+    new { list = { fail(410, "Expired"), list("20", { pod("a", 1) }, "t1"), fail(410, "Expired"),
+      list("22", { pod("b", 2) }) } }
+    r:wait_for("watch", 1)
+    assert.are.same({ limit = "500" }, r.sent.list[2].query)
+    assert.are.same({ limit = "500", continue = "t1" }, r.sent.list[3].query)
+    assert.are.same({}, r.sent.list[4].query)
+    assert.are.same({ "replace 22: default/b@2" }, r.log)
   end)
 
   it("does not list all in one response when a later page is only gone", function() -- row 32

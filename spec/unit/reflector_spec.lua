@@ -55,6 +55,16 @@ describe("a reflector that watches", function()
     assert.are.equal("add default/b@11", r.log[2])
   end)
 
+  it("skips a Table also where it knows of no kind yet", function() -- row 25
+    new { list = { list("10", {}) }, watch = { open(event("ADDED", pod("t", 77, { kind = "Table" })),
+      event("ADDED", pod("a", 11))) } }
+    r:wait_log(2)
+    assert.are.same({ "replace 10: ", "add default/a@11" }, r.log)
+    assert.are.equal("11", r:rv())
+    assert.are.equal(1, tonumber(r:stats().dropped))
+    assert.are.equal('object "default/t" left out: an event\'s object is a Table', r.errors[1].message)
+  end)
+
   it("remembers what the events brought for the next snapshot, and forgets what they deleted", function()
     new { list = { list("10", { pod("a", 1) }), list("20", { pod("b", 12) }) },
       watch = { open(event("ADDED", pod("b", 11)), event("MODIFIED", pod("b", 12)),
@@ -304,6 +314,14 @@ describe("a reflector that watches", function()
     assert.are.equal(1, r:decided("WATCH_EXPIRED"))
     assert.are.equal("15", r.sent.list[2].query.resourceVersion)
     assert.are.equal("EEXPIRED", r.errors[1].code)
+  end)
+
+  it("waits before it reads all again when its version expired in the stream", function() -- row 26
+    new { list = { list("10", {}) }, watch = { open(error_event(410, "Expired", "too old")) },
+      config = { backoff = { 60, 1, 0, 60, 1, 0 } } }
+    r:pump(function() return #r.errors == 1 end)
+    assert.are.equal("reading all again in 60.0 s", r.errors[1].again)
+    assert.are.same({ "listing", "watching", "waiting" }, r.states)
   end)
 
   it("ends the cycle on an error event without a Status", function() -- row 4

@@ -156,6 +156,14 @@ describe("a reflector that streams its first list", function()
     assert.are.equal("stream ELIMIT", r.errors[1].place .. " " .. r.errors[1].code)
   end)
 
+  it("leaves out a Table that comes first", function() -- row 25
+    new { stream = { open(event("ADDED", pod("t", 1, { kind = "Table" })), event("ADDED", pod("a", 2)),
+      marker("9")) } }
+    r:wait_log(1)
+    assert.are.same({ "replace 9: default/a@2" }, r.log)
+    assert.are.equal(1, tonumber(r:stats().dropped))
+  end)
+
   it("starts over with nothing, after a delay, when the stream ends before its marker", function()
     -- row 26
     new { stream = { ended(event("ADDED", pod("gone", 1))), open(event("ADDED", pod("a", 2)), marker("9")) } }
@@ -228,6 +236,13 @@ describe("a reflector that streams its first list", function()
     assert.are.equal(1, r:decided("STREAM_EXPIRED"))
     assert.are.equal(2, r:decided("WATCH_EXPIRED"))
     assert.are.equal(0, #r.sent.list)
+  end)
+
+  it("does not wait before it streams from the newest state", function() -- row 26
+    new { stream = { fail(410, "Expired"), open(marker("9")) }, config = { backoff = { 60, 1, 0, 60, 1, 0 } } }
+    r:wait_log(1)
+    assert.are.same({ "streaming", "watching" }, r.states)
+    assert.are.equal(1, r:decided("STREAM_EXPIRED"))
   end)
 
   it("does not spin when even the newest state is said to be expired", function()
