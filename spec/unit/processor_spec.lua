@@ -211,6 +211,15 @@ describe("processor", function()
       assert.are.equal(2, #three.log)
     end)
 
+    it("are due one period after a check, also after one that was late", function() -- row 63
+      local second = 1000000000LL
+      local start = now()
+      C.mw_listener_set_resync(listen().ptr, 2, start)
+      assert.is_true(C.mw_processor_resync_due(processor, start + 35 * second / 10))
+      assert.is_false(C.mw_processor_resync_due(processor, start + 54 * second / 10))
+      assert.is_true(C.mw_processor_resync_due(processor, start + 55 * second / 10))
+    end)
+
     it("are due at the earliest one period after registration", function() -- row 63
       listen { resync = 10 }
       assert.is_false(C.mw_processor_resync_due(processor, now() + 9000000000LL))
@@ -320,7 +329,7 @@ describe("processor", function()
 
     it("never calls an add that a transition made initial", function() -- row 80
       local l = listen { filter = passes }
-      update(db1, web2)
+      distribute { type = C.MW_NOTIFY_UPDATE, old = db1, object = web2, initial = true }
       settle()
       assert.are.same({ "add a@2" }, l.log)
     end)
