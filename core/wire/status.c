@@ -45,17 +45,11 @@ static int read_int(struct mw_json *c, int *to) {
   return 0;
 }
 
-// What a Status says of a resource version that is too large, before the verdict.
-struct hints {
-  bool cause;    // a cause says so
-  bool message;  // a message says so, in the words of old servers
-};
-
 static bool says_too_large(const struct mw_buf *text) {
   return text->n > 0 && memmem(text->p, text->n, too_large, sizeof too_large - 1) != NULL;
 }
 
-static int read_cause(struct mw_json *c, struct mw_buf *text, struct hints *hints) {
+static int read_cause(struct mw_json *c, struct mw_status *out, struct mw_buf *text) {
   if (mw_json_peek(c) != MW_JSON_OBJECT) return mw_json_skip(c);
   int rc = mw_json_enter(c);
   bool first = true;
@@ -64,24 +58,23 @@ static int read_cause(struct mw_json *c, struct mw_buf *text, struct hints *hint
   while (rc == 0 && (rc = mw_json_member(c, &first, &key, &escaped)) > 0) {
     rc = read_text(c, text);
     if (mw_slice_is(key, "reason")) {
-      hints->cause |= mw_slice_is(mw_buf_slice(text), "ResourceVersionTooLarge");
+      out->too_large_rv |= mw_slice_is(mw_buf_slice(text), "ResourceVersionTooLarge");
     } else if (mw_slice_is(key, "message")) {
-      hints->message |= says_too_large(text);
+      out->says_too_large_rv |= says_too_large(text);
     }
   }
   return rc;
 }
 
-static int read_causes(struct mw_json *c, struct mw_buf *text, struct hints *hints) {
+static int read_causes(struct mw_json *c, struct mw_status *out, struct mw_buf *text) {
   if (mw_json_peek(c) != MW_JSON_ARRAY) return mw_json_skip(c);
   int rc = mw_json_enter(c);
   bool first = true;
-  while (rc == 0 && (rc = mw_json_element(c, &first)) > 0) rc = read_cause(c, text, hints);
+  while (rc == 0 && (rc = mw_json_element(c, &first)) > 0) rc = read_cause(c, out, text);
   return rc;
 }
 
-static int read_details(struct mw_json *c, struct mw_status *out, struct mw_buf *text,
-                        struct hints *hints) {
+static int read_details(struct mw_json *c, struct mw_status *out, struct mw_buf *text) {
   if (mw_json_peek(c) != MW_JSON_OBJECT) return mw_json_skip(c);
   int rc = mw_json_enter(c);
   bool first = true;
@@ -91,7 +84,7 @@ static int read_details(struct mw_json *c, struct mw_status *out, struct mw_buf 
     if (mw_slice_is(key, "retryAfterSeconds")) {
       rc = read_int(c, &out->retry_after);
     } else if (mw_slice_is(key, "causes")) {
-      rc = read_causes(c, text, hints);
+      rc = read_causes(c, out, text);
     } else {
       rc = mw_json_skip(c);
     }
@@ -134,8 +127,8 @@ struct type {
 };
 
 static int read_member(struct mw_json *c, struct mw_slice key, struct mw_status *out,
-                       struct mw_buf *text, struct hints *hints, struct type *type) {
-  if (mw_slice_is(key, "details")) return read_details(c, out, text, hints);
+                       struct mw_buf *text, struct type *type) {
+  if (mw_slice_is(key, "details")) return read_details(c, out, text);
   if (mw_slice_is(key, "code")) return read_int(c, &out->code);
   int rc = read_text(c, text);
   if (rc < 0) return rc;
@@ -148,14 +141,13 @@ static int read_member(struct mw_json *c, struct mw_slice key, struct mw_status 
     set_text(out->reason, sizeof out->reason, value);
   } else if (mw_slice_is(key, "message")) {
     set_text(out->message, sizeof out->message, value);
-    hints->message |= says_too_large(text);
+    out->says_too_large_rv |= says_too_large(text);
   }
   return 0;
 }
 
 bool mw_status_parse(struct mw_slice json, struct mw_status *out) {
   struct mw_json c = {json.p, mw_slice_end(json)};
-  struct hints hints = {0};
   struct type type = {0};
   struct mw_buf text;
   bool first = true;
@@ -165,16 +157,13 @@ bool mw_status_parse(struct mw_slice json, struct mw_status *out) {
   mw_buf_init(&text, TEXT_MAX);
   int rc = mw_json_peek(&c) == MW_JSON_OBJECT ? mw_json_enter(&c) : MW_EPARSE;
   while (rc == 0 && (rc = mw_json_member(&c, &first, &key, &escaped)) > 0) {
-    rc = read_member(&c, key, out, &text, &hints, &type);
+    rc = read_member(&c, key, out, &text, &type);
   }
   mw_buf_deinit(&text);
   if (rc < 0 || !type.kind || !type.api_version) {
     *out = (struct mw_status){0};
     return false;
   }
-  bool timeout = strcmp(out->reason, "Timeout") == 0 ||
-                 (!is_known(out->reason) && (out->code == 504 || out->code == 0));
-  out->too_large_rv = hints.cause || (hints.message && timeout);
   return true;
 }
 
@@ -185,7 +174,8 @@ static int code_of(const struct mw_status *status, int http_status) {
       (!known && http_status == 410)) {
     return MW_EEXPIRED;
   }
-  if (status->too_large_rv) return MW_ETOOLARGERV;
+  bool timeout = strcmp(reason, "Timeout") == 0 || (!known && http_status == 504);
+  if (status->too_large_rv || (status->says_too_large_rv && timeout)) return MW_ETOOLARGERV;
   if (strcmp(reason, "TooManyRequests") == 0 || http_status == 429) return MW_ETHROTTLED;
   if (strcmp(reason, "InternalError") == 0 || (!known && http_status == 500)) return MW_EINTERNAL;
   return MW_EHTTP;

@@ -8,11 +8,12 @@
 #include "base/slice.h"
 
 struct mw_status {
-  int code;           // 0 when absent
-  int retry_after;    // details.retryAfterSeconds, -1 when absent
-  char reason[64];    // "" when absent
-  char message[400];  // cut if longer
-  bool too_large_rv;  // cause ResourceVersionTooLarge, or the old message form
+  int code;                // 0 when absent
+  int retry_after;         // details.retryAfterSeconds, -1 when absent
+  char reason[64];         // "" when absent
+  char message[400];       // cut if longer
+  bool too_large_rv;       // cause ResourceVersionTooLarge
+  bool says_too_large_rv;  // a message says so, which counts in a timeout: servers before 1.19
 };
 
 // Reads a Status from JSON. False when it is not a Status object (kind Status, apiVersion v1 or

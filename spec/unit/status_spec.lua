@@ -76,6 +76,9 @@ describe("status", function()
       { "ETOOLARGERV", '"code":504,"message":"Too large resource version: 9"' },
       { "EHTTP", '"code":404,"reason":"NotFound","message":"Too large resource version"' },
       { "EHTTP", '"code":504,"reason":"Timeout","message":"it took too long"' },
+      { "EHTTP", '"message":"Too large resource version: 9"' },
+      { "EHTTP", '"code":422,"reason":"SomethingNew","message":"Too large resource version: 9"' },
+      { "EHTTP", '"code":504,"reason":"NotFound","message":"Too large resource version: 9"' },
     } do
       it(case[2]:sub(1, 90) .. " is " .. case[1], function()
         assert.equal(case[1], (classify(failure(case[2]))))
@@ -87,6 +90,13 @@ describe("status", function()
       assert.equal("EEXPIRED", name)
       assert.equal("gone", message)
       assert.equal(410, http)
+    end)
+
+    it("takes a version for too large by its message only where the response is a timeout", function()
+      local said = failure '"reason":"SomethingNew","message":"Too large resource version: 9"'
+      assert.equal("ETOOLARGERV", (classify(said, 504)))
+      assert.equal("EHTTP", (classify(said, 400)))
+      assert.equal("EHTTP", (classify(said, 0)))
     end)
 
     it("says something also without a message", function()
