@@ -153,7 +153,7 @@ static void watch_event(struct mw_reflector *r, const struct mw_event *event) {
     pass_on(r, event);
   }
   if (event->type != MW_EVENT_ADDED) r->watch.record = true;
-  if (r->watch.record) mw_reflect_set_rv(r, event->item.rv);
+  if (r->watch.record && event->item.rv.n > 0) mw_reflect_set_rv(r, event->item.rv);
 }
 
 static int error_event(struct mw_reflector *r, const struct mw_event *event) {

@@ -38,7 +38,6 @@ void mw_reflect_snapshot_begin(struct mw_reflector *r, const char *rv) {
   struct mw_reflect_snapshot *s = &r->snapshot;
   mw_reflect_snapshot_clear(r);
   snprintf(s->rv, sizeof s->rv, "%s", rv);
-  s->list_rv[0] = '\0';
   s->since = mw_clock_now();
   s->heard = 0;
   s->paginated = false;
@@ -198,7 +197,9 @@ static void next_page(struct mw_reflector *r, const char *token) {
 
 static void page_done(struct mw_reflector *r, const struct mw_list_info *info) {
   struct mw_reflect_snapshot *s = &r->snapshot;
-  if (s->list_rv[0] == '\0') snprintf(s->list_rv, sizeof s->list_rv, "%s", info->rv);
+  // The splitter refuses a longer one. A later page's would be too new for the first.
+  _Static_assert(sizeof info->rv <= sizeof s->list_rv, "a list's version is never cut");
+  if (s->token == NULL) memcpy(s->list_rv, info->rv, sizeof info->rv);
   if (info->continue_token != NULL) {
     next_page(r, info->continue_token);
     return;
@@ -291,7 +292,6 @@ void mw_reflect_list_newest(struct mw_reflector *r) {
 
 void mw_reflect_list_full(struct mw_reflector *r) {
   mw_reflect_snapshot_clear(r);
-  r->snapshot.list_rv[0] = '\0';
   r->snapshot.limit = 0;
   r->snapshot.full = true;
   request_page(r);

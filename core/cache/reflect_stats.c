@@ -40,7 +40,7 @@ void mw_reflect_put(struct mw_reflect_stats *s, enum mw_reflect_counter c, uint6
 
 void mw_reflect_put_rv(struct mw_reflect_stats *s, struct mw_slice rv) {
   pthread_mutex_lock(&s->lock);
-  memcpy(s->last_rv, rv.p, rv.n);
+  if (rv.n > 0) memcpy(s->last_rv, rv.p, rv.n);
   s->last_rv[rv.n] = '\0';
   pthread_mutex_unlock(&s->lock);
 }

@@ -94,8 +94,8 @@ void mw_reflect_set_state(struct mw_reflector *r, enum mw_reflector_state state)
 }
 
 void mw_reflect_set_rv(struct mw_reflector *r, struct mw_slice rv) {
-  if (rv.n == 0 || rv.n > MW_OBJECT_RV_MAX) return;
-  memcpy(r->last_rv, rv.p, rv.n);
+  if (rv.n > MW_OBJECT_RV_MAX) return;
+  if (rv.n > 0) memcpy(r->last_rv, rv.p, rv.n);
   r->last_rv[rv.n] = '\0';
   mw_reflect_put_rv(r->stats, rv);
 }

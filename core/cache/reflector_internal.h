@@ -124,6 +124,8 @@ void mw_reflect_set_state(struct mw_reflector *r, enum mw_reflector_state state)
 static inline double mw_reflect_slow(const struct mw_reflector *r) {
   return r->config.slow > 0 ? r->config.slow : MW_REFLECT_SLOW;
 }
+// The version that the next request begins at, "": any. One longer than MW_OBJECT_RV_MAX is
+// ignored.
 void mw_reflect_set_rv(struct mw_reflector *r, struct mw_slice rv);
 // Begins the part of a cycle that follows its snapshot: the resync timer, the error budget.
 void mw_reflect_enter_watch_phase(struct mw_reflector *r);

@@ -236,6 +236,30 @@ describe("a reflector that lists", function()
       again = "retrying in 5 ms" } }, r.errors)
   end)
 
+  it("watches from no version when the list has none, not from that of the list before", function()
+    new { list = { list("10", { pod("a", 1) }), list("", { pod("b", 2) }) }, watch = { relist() } }
+    local watch = r:wait_for("watch", 2)
+    assert.are.equal("10", r.sent.watch[1].query.resourceVersion)
+    assert.is_nil(watch.query.resourceVersion)
+    assert.are.equal("replace : default/b@2", r.log[2])
+    assert.are.equal("", r:rv())
+  end)
+
+  it("takes its version from the first page, also where that has none", function()
+    new { list = { list("", { pod("a", 1) }, "t1"), list("12", { pod("b", 2) }) } }
+    assert.is_nil(r:wait_for("watch", 1).query.resourceVersion)
+    assert.are.same({ "replace : default/a@1 default/b@2" }, r.log)
+  end)
+
+  it("refuses a list whose version is too long rather than cut it", function()
+    local long = ("1"):rep(127)
+    new { list = { list(long .. "2", {}), list(long, {}) } }
+    assert.are.equal(long, r:wait_for("watch", 1).query.resourceVersion)
+    assert.are.equal("list ELIMIT", r.errors[1].place .. " " .. r.errors[1].code)
+    assert.are.equal(1, r:decided("LIST_FAILED"))
+    assert.are.same({ "replace " .. long .. ": " }, r.log)
+  end)
+
   it("does not follow a continue token in a circle", function()
     new { list = { list("10", {}, "t1"), list("10", {}, "t1"), list("10", {}) } }
     r:wait_for("watch", 1)
