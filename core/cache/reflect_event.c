@@ -3,7 +3,7 @@
 //
 // Before the marker, events build a snapshot of their own; after it they go to the sink one by one.
 // An event that fails a check is skipped: it neither counts nor moves the resource version, so the
-// next watch asks for it again.
+// next watch asks for it again. A marker that fails one ends the stream, as none would follow.
 #include <stdio.h>
 #include <string.h>
 
@@ -17,30 +17,57 @@ static enum mw_error_place place(const struct mw_reflector *r) {
   return r->watch.streaming ? MW_PLACE_STREAM_LIST : MW_PLACE_WATCH;
 }
 
+static bool is_marker(const struct mw_reflector *r, const struct mw_event *event) {
+  return r->watch.streaming && event->type == MW_EVENT_BOOKMARK && event->item.initial_events_end;
+}
+
+static bool is_table(const struct mw_item *item) { return mw_slice_is(item->kind, "Table"); }
+
+// Whether what may well be an object is of another kind than the first.
+static bool is_other_kind(const struct mw_reflector *r, const struct mw_item *item) {
+  if (item->refused != NULL || !item->has_metadata || is_table(item)) return false;
+  return r->kind[0] != '\0' && item->kind.n > 0 && !mw_slice_is(item->kind, r->kind);
+}
+
+static int check_marker(const struct mw_reflector *r, const struct mw_item *item,
+                        struct mw_err *err) {
+  if (item->rv.n > MW_OBJECT_RV_MAX) {
+    return mw_err_set(err, MW_ELIMIT, "the marker's resourceVersion is too long");
+  }
+  if (!r->watch.mixed || item->kind.n > 0) return 0;
+  return mw_err_set(err, MW_EINVAL, "the events are of several kinds, the marker is of none");
+}
+
 // The kind of the first object stands for all until the next snapshot: what the resource's kind is
 // called we are never told (S-REF-52). A refused object goes on to where it is dropped, as its
 // version or its deletion may count.
-static bool check(struct mw_reflector *r, const struct mw_event *event) {
+static int check(const struct mw_reflector *r, const struct mw_event *event, struct mw_err *err) {
   const struct mw_item *item = &event->item;
-  struct mw_err err = {0};
-  if (item->refused != NULL && event->type <= MW_EVENT_DELETED) return true;
-  if (item->refused != NULL) {
-    mw_err_set(&err, MW_ELIMIT, "%s", item->refused);
-  } else if (!item->has_metadata) {
-    mw_err_set(&err, MW_EINVAL, "an event's object has no metadata");
-  } else if (mw_slice_is(item->kind, "Table")) {
-    mw_err_set(&err, MW_EINVAL, "an event's object is a Table");
-  } else if (r->kind[0] != '\0' && item->kind.n > 0 && !mw_slice_is(item->kind, r->kind)) {
-    mw_err_set(&err, MW_EINVAL, "an event's object is a %.*s, not a %s", MW_SLICE_ARGS(item->kind),
-               r->kind);
-  } else {
-    if (r->kind[0] == '\0' && item->kind.n <= MW_REFLECT_KIND_MAX) {
-      snprintf(r->kind, sizeof r->kind, "%.*s", MW_SLICE_ARGS(item->kind));
-    }
-    return true;
+  if (item->refused != NULL && event->type <= MW_EVENT_DELETED) return 0;
+  if (item->refused != NULL) return mw_err_set(err, MW_ELIMIT, "%s", item->refused);
+  if (!item->has_metadata) {
+    return mw_err_set(err, MW_EINVAL, "an event's object has no metadata");
   }
-  mw_reflect_drop(r, place(r), item, &err);
-  return false;
+  if (is_table(item)) return mw_err_set(err, MW_EINVAL, "an event's object is a Table");
+  if (is_other_kind(r, item)) {
+    return mw_err_set(err, MW_EINVAL, "an event's object is a %.*s, not a %s",
+                      MW_SLICE_ARGS(item->kind), r->kind);
+  }
+  return is_marker(r, event) ? check_marker(r, item, err) : 0;
+}
+
+// What becomes of an event that fails a check. Where two events differ and nothing else says which
+// kind is right, it may be the first that was wrong, and then what is skipped is what we are here
+// for. A streaming list goes on to its marker, which says so; a watch has none.
+static int refuse(struct mw_reflector *r, const struct mw_event *event, const struct mw_err *err) {
+  bool other = is_other_kind(r, &event->item);
+  if (is_marker(r, event) || (other && !r->watch.streaming && !r->kind_sure)) {
+    r->body_err = *err;
+    return err->code;
+  }
+  r->watch.mixed |= other;
+  mw_reflect_drop(r, place(r), &event->item, err);
+  return r->stopping ? MW_ECANCELLED : 0;
 }
 
 // The snapshot that a stream builds.
@@ -103,7 +130,7 @@ static void stream_event(struct mw_reflector *r, const struct mw_event *event, u
     collect(r, &event->item);
   } else if (event->type == MW_EVENT_DELETED) {
     uncollect(r, &event->item);
-  } else if (event->type == MW_EVENT_BOOKMARK && event->item.initial_events_end) {
+  } else if (is_marker(r, event)) {
     mw_reflect_put(r->stats, MW_REFLECT_RECEIVED, s->temp.count);
     complete(r, event->item.rv);
     return;
@@ -165,9 +192,9 @@ static int error_event(struct mw_reflector *r, const struct mw_event *event) {
 int mw_reflect_event(void *ctx, const struct mw_event *event) {
   struct mw_reflector *r = ctx;
   if (event->type == MW_EVENT_ERROR) return error_event(r, event);
-  bool good = check(r, event);
-  if (r->stopping) return MW_ECANCELLED;
-  if (!good) return 0;
+  struct mw_err err = {0};
+  if (check(r, event, &err) != 0) return refuse(r, event, &err);
+  if (event->item.refused == NULL) mw_reflect_learn_kind(r, &event->item, is_marker(r, event));
   if (event->type == MW_EVENT_UNKNOWN) {
     mw_log(MW_LOG_ERROR, "unknown type of event", MW_STR("resource", r->name),
            MW_SLC("type", event->type_text));

@@ -31,6 +31,7 @@ void mw_reflect_snapshot_clear(struct mw_reflector *r) {
   mw_free(r->snapshot.token);
   r->snapshot.token = NULL;
   r->kind[0] = '\0';
+  r->kind_sure = false;
   mw_reflect_put(r->stats, MW_REFLECT_RECEIVED, 0);
 }
 
@@ -71,6 +72,14 @@ void mw_reflect_drop(struct mw_reflector *r, enum mw_error_place place, const st
   struct mw_err told = {0};
   mw_err_set(&told, err->code, "object \"%s\" left out: %s", mw_shown(key).text, err->message);
   r->callbacks.on_error(r->callbacks.ctx, place, &told, "going on without this object");
+}
+
+void mw_reflect_learn_kind(struct mw_reflector *r, const struct mw_item *item, bool sure) {
+  if (item->kind.n == 0 || item->kind.n > MW_REFLECT_KIND_MAX) return;
+  if (r->kind[0] == '\0') {
+    snprintf(r->kind, sizeof r->kind, "%.*s", MW_SLICE_ARGS(item->kind));
+  }
+  if (sure) r->kind_sure = true;
 }
 
 // What the last snapshot and the events since have under the item's key, or NULL.
@@ -138,9 +147,7 @@ static int on_item(void *ctx, const struct mw_item *item) {
   if (o != NULL) {
     mw_object_list_add(&r->snapshot.order, o);
     mw_object_unref(o);
-    if (r->kind[0] == '\0' && item->kind.n <= MW_REFLECT_KIND_MAX) {
-      snprintf(r->kind, sizeof r->kind, "%.*s", MW_SLICE_ARGS(item->kind));
-    }
+    mw_reflect_learn_kind(r, item, true);
   }
   mw_reflect_put(r->stats, MW_REFLECT_RECEIVED, r->snapshot.order.n);
   mw_reflect_put(r->stats, MW_REFLECT_LAST_EVENT_AT, mw_clock_now());

@@ -54,6 +54,7 @@ struct mw_reflect_watch {
   bool streaming;   // the end marker of the initial events is still to come
   bool opened;      // the server answered 200
   bool record;      // events move the resource version (S-REF-53)
+  bool mixed;       // an event was of another kind than the first
   unsigned ticks;   // of a streaming list, so far
 };
 
@@ -94,6 +95,7 @@ struct mw_reflector {
   bool zero_paginated;                 // a list at "0" came in pages (S-REF-13)
   struct mw_objmap known;              // what the server was last seen to have
   char kind[MW_REFLECT_KIND_MAX + 1];  // of this snapshot's objects; "" until seen
+  bool kind_sure;                      // a list or a marker says so, not an event alone
 
   struct mw_reflect_snapshot snapshot;
   struct mw_list_split *list_split;
@@ -156,6 +158,9 @@ struct mw_object *mw_reflect_snapshot_object(struct mw_reflector *r, const struc
                                              enum mw_error_place place);
 // The key of an item, in `room`; empty when it has no name or one that is too long.
 struct mw_slice mw_reflect_key(const struct mw_item *item, char room[MW_OBJECT_KEY_MAX]);
+// The kind that the item has, if it has one, is that of all unless there is one already. sure: it
+// comes from a list or a marker.
+void mw_reflect_learn_kind(struct mw_reflector *r, const struct mw_item *item, bool sure);
 // Counts and tells an item that is left out; err says why.
 void mw_reflect_drop(struct mw_reflector *r, enum mw_error_place place, const struct mw_item *item,
                      const struct mw_err *err);

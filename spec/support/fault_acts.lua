@@ -144,13 +144,13 @@ function acts.stream.garbage(world, s)
   s.conn:chunk(world.faults_rand:pick(garbage))
 end
 
--- The client knows what kind its objects are from the first one it sees.
-local function knows_kind(s) return s.streamed or s.events > 0 end
+-- The client knows what kind its objects are from a list of some, or a marker.
+local function knows_kind(world, s) return s.streamed or (s.events > 0 and world.kind_sure) end
 
 --- Something of another kind under a name that exists: must be passed over.
 function acts.stream.wrong_kind(world, s)
   local entry = world.log[#world.log]
-  if not knows_kind(s) or not entry then return false end
+  if not knows_kind(world, s) or not entry then return false end
   s:send(('{"type":"%s","object":%s}\n'):format(world.faults_rand:pick { "MODIFIED", "DELETED" },
     (entry.json:gsub('"kind":"Widget"', '"kind":"Gadget"')
       :gsub('"resourceVersion":"%d+"', '"resourceVersion":"99999999"'))))
@@ -339,16 +339,23 @@ function acts.stream_list.garbage(world, conn)
 end
 
 --- Bookmarks that are no end marker, in the middle of the objects: one without the annotation, one
---- with another value, one of another kind.
+--- with another value.
 function acts.stream_list.false_marker(world, conn)
   local s = world:begin_stream_list(conn, #world.log)
   local half = math.ceil(#s.initial / 2)
   world:send_initial(s, 1, half)
   s:send_bookmark(world.rv)
   s:send_bookmark(world.rv, world.faults_rand:pick { "false", "", "True", "true " })
-  s:send_bookmark(world.rv, "true", "Gadget")
   world:send_initial(s, half + 1, #s.initial)
   world:end_initial(s)
+end
+
+--- A marker that is of another kind than what came before it.
+function acts.stream_list.wrong_marker(world, conn)
+  local s = partial(world, conn)
+  s:send_bookmark(world.rv)
+  s:settle("list")
+  s:send_bookmark(world.rv, "true", "Gadget")
 end
 
 --- The objects of a while ago, and what has changed since, before the marker.

@@ -355,7 +355,7 @@ end
 function World:end_initial(s)
   s:send_bookmark(self.rv, "true")
   self.model:sent(self.rv, nil, true)
-  s.plain, s.at, s.streamed = true, #self.log, true
+  s.plain, s.at, s.streamed, self.kind_sure = true, #self.log, true, true
   self:pump()
 end
 
@@ -416,7 +416,10 @@ end
 function World:reply_page(conn, snapshot, from, size, send)
   local body, whole = self:page(snapshot, from, size)
   local function done()
-    if whole then self.model:sent(snapshot.rv, nil, true) end
+    if whole then
+      self.model:sent(snapshot.rv, nil, true)
+      self.kind_sure = #snapshot.items > 0
+    end
     self:expect(whole and "watch" or "list")
   end
   send = send or send_whole

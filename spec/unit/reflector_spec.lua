@@ -56,12 +56,13 @@ describe("a reflector that watches", function()
   end)
 
   it("skips a Table also where it knows of no kind yet", function() -- row 25
-    new { list = { list("10", {}) }, watch = { open(event("ADDED", pod("t", 77, { kind = "Table" })),
-      event("ADDED", pod("a", 11))) } }
-    r:wait_log(2)
-    assert.are.same({ "replace 10: ", "add default/a@11" }, r.log)
-    assert.are.equal("11", r:rv())
-    assert.are.equal(1, tonumber(r:stats().dropped))
+    local table_row = event("ADDED", pod("t", 77, { kind = "Table" }))
+    new { list = { list("10", {}) }, watch = { open(table_row, event("ADDED", pod("a", 11)), table_row,
+      event("ADDED", pod("b", 12))) } }
+    r:wait_log(3)
+    assert.are.same({ "replace 10: ", "add default/a@11", "add default/b@12" }, r.log)
+    assert.are.equal("12", r:rv())
+    assert.are.equal(2, tonumber(r:stats().dropped))
     assert.are.equal('object "default/t" left out: an event\'s object is a Table', r.errors[1].message)
   end)
 
@@ -82,6 +83,22 @@ describe("a reflector that watches", function()
       watch = { open(error_event(410, "Expired")), open(event("ADDED", pod("b", 21, { kind = "PodV2" }))) } }
     r:wait_log(3)
     assert.are.equal("add default/b@21", r.log[3])
+  end)
+
+  it("reads all again when a watch after an empty list brings two kinds, and then knows which is right", function()
+    -- row 3
+    local node = event("ADDED", pod("n", 11, { kind = "Node" }))
+    new { list = { list("5", { pod("a", 1) }), list("10", {}), list("20", { pod("a", 12) }) },
+      watch = { open(error_event(410, "Expired")), open(node, event("ADDED", pod("a", 12))),
+        open(node, event("ADDED", pod("b", 21))) } }
+    r:wait_log(5)
+    assert.are.same({ "replace 5: default/a@1", "replace 10: ", "add default/n@11", "replace 20: default/a@12",
+      "add default/b@21" }, r.log)
+    assert.are.same({ place = "watch", code = "EINVAL", status = 0,
+      message = "an event's object is a Pod, not a Node", again = "reading all again in 10 ms" }, r.errors[2])
+    assert.are.equal(1, r:decided("WATCH_FAILED"))
+    assert.are.equal(1, tonumber(r:stats().dropped))
+    assert.are.equal(3, #r.sent.watch)
   end)
 
   it("goes on behind an event that cannot be stored, and counts its version", function()

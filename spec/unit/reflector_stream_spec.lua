@@ -310,12 +310,51 @@ describe("a reflector that streams its first list", function()
     assert.are.equal(1, tonumber(r:stats().reused))
   end)
 
-  it("skips a marker that is not of the objects' kind", function() -- row 26
-    local wrong = event("BOOKMARK", '{"apiVersion":"v1","kind":"Node","metadata":{"resourceVersion"' ..
-      ':"8","annotations":{"k8s.io/initial-events-end":"true"}}}')
-    new { stream = { open(event("ADDED", pod("a", 1)), wrong) } }
-    r:pump(function() return tonumber(r:stats().dropped) == 1 end)
-    assert.are.same({}, r.log)
+  it("skips an event that is not of the kind of the first one and of the marker", function() -- row 3
+    local node = event("ADDED", pod("n", 7, { kind = "Node" }))
+    new { stream = { open(event("ADDED", pod("a", 1)), node, event("ADDED", pod("b", 2)), marker("9"), node,
+      event("ADDED", pod("c", 10))) } }
+    r:wait_log(2)
+    assert.are.same({ "replace 9: default/a@1 default/b@2", "add default/c@10" }, r.log)
+    assert.are.equal(2, tonumber(r:stats().dropped))
+    assert.are.equal(1, #r.server.requests)
+  end)
+
+  it("loses nothing when the first event is of another kind than the rest and the marker", function()
+    -- row 26
+    new { stream = { open(event("ADDED", pod("n", 1, { kind = "Node" })), event("ADDED", pod("a", 2)),
+      event("ADDED", pod("b", 3)), marker("9")) }, list = { list("12", { pod("a", 2), pod("b", 3) }) } }
+    r:wait_for("watch", 1)
+    assert.are.same({ "replace 12: default/a@2 default/b@3" }, r.log)
+    assert.are.same({ "streaming", "listing", "watching" }, r.states)
+    assert.are.equal(1, r:decided("STREAM_FALLBACK"))
+    assert.are.same({ place = "stream", code = "EINVAL", status = 0,
+      message = "an event's object is a Pod, not a Node", again = "listing page by page instead at once" },
+      r.errors[2])  -- the first is the word of what was left out
+    assert.is_true(r.server.streams[1].gone)
+  end)
+
+  it("lists instead when the marker cannot be taken for one", function() -- row 26
+    local function odd(kind, rv)
+      return event("BOOKMARK", ('{"apiVersion":"v1"%s,"metadata":{"resourceVersion":"%s",' ..
+        '"annotations":{"k8s.io/initial-events-end":"true"}}}'):format(kind, rv))
+    end
+    for _, case in ipairs {
+      { "an event's object is a Table", odd(',"kind":"Table"', 9) },
+      { "the marker's resourceVersion is too long", odd(',"kind":"Pod"', ("9"):rep(129)) },
+      { "the events are of several kinds, the marker is of none", event("ADDED", pod("n", 2, { kind = "Node" })),
+        odd("", 9) },
+    } do
+      new { stream = { open(event("ADDED", pod("a", 1)), unpack(case, 2)) }, list = { list("12", {}) } }
+      r:wait_for("watch", 1)
+      assert.are.equal(case[1], r.errors[#r.errors].message)
+      assert.are.same({ "replace 12: " }, r.log)
+      r:close()
+      r = nil
+    end
+    new { stream = { open(event("ADDED", pod("a", 1)), odd("", 9)) } }
+    r:wait_log(1)
+    assert.are.same({ "replace 9: default/a@1" }, r.log)
   end)
 
   it("asks for metadata in the form of a watch", function()
