@@ -63,10 +63,12 @@ struct mw_object *mw_indexer_upsert(struct mw_indexer *ix, struct mw_object *o);
 // Returns the removed object with its +1, or NULL. rv (the deletion event's) becomes the store RV
 // unless empty, also when the key was unknown (S-STO-10, 30).
 struct mw_object *mw_indexer_remove(struct mw_indexer *ix, struct mw_slice key, struct mw_slice rv);
-// Makes the store exactly `all` (last of duplicate keys wins) and its RV rv, without ever holding
-// both states twice. olds gets one entry per item of all: the object it replaced with +1, or NULL;
-// gone gets what is no longer there. When the index functions take more than 2 s of it, a warning
-// names the slowest.
+// Makes the store exactly `all` (last of duplicate keys wins) and its RV rv. An object that is the
+// same before and after exists once; of one that is not, both states do until olds and gone are
+// released: the store is the old one until the snapshot is complete, and the new one before anybody
+// is told. olds gets one entry per item of all: the object it replaced with +1, or NULL; gone gets
+// what is no longer there. When the index functions take more than 2 s of it, a warning names the
+// slowest.
 void mw_indexer_replace(struct mw_indexer *ix, const struct mw_object_list *all, struct mw_slice rv,
                         struct mw_object_list *olds, struct mw_object_list *gone);
 // One longer than MW_OBJECT_RV_MAX is ignored.

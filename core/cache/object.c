@@ -404,7 +404,7 @@ bool mw_object_trim(void) {
   static atomic_long peak;
   long live = mw_live_get(MW_LIVE_OBJECT);
   long top = atomic_load_explicit(&peak, memory_order_relaxed);
-  bool due = top - live > TRIM_MIN && live < top / 2;
+  bool due = top - live > TRIM_MIN && live < top - top / 4;
   // Only the thread that moves the mark trims.
   if (live <= top && !due) return false;
   if (!atomic_compare_exchange_strong(&peak, &top, live) || !due) return false;

@@ -105,6 +105,7 @@ void mw_object_list_give(struct mw_object_list *l, struct mw_object *o);
 void mw_object_list_deinit(struct mw_object_list *l);
 
 // Gives freed memory back to the system when, of all objects in the process, more than 10,000 and
-// more than half are gone since their peak; true if it did. Cheap otherwise: call it after
-// removals. The peak is what earlier calls saw, so call it before a mass removal too.
+// more than a quarter are gone since their peak, as old states are behind a relist; true if it did,
+// which takes some milliseconds. Cheap otherwise: call it after removals. The peak is what earlier
+// calls saw, so call it before a mass removal too.
 bool mw_object_trim(void);

@@ -214,6 +214,23 @@ describe("object", function()
     assert.is_false(C.mw_object_trim())
     C.mw_packer_free(packer)
   end)
+
+  it("gives memory back when more than a quarter of many objects are gone, and not of less", function()
+    local item, packer = objects.item('{"metadata":{"name":"a"}}'), C.mw_packer_new()
+    local function list(count)
+      local l = ffi.new("struct mw_object_list")
+      for _ = 1, count do C.mw_object_list_give(l, C.mw_object_new(item, packer, true, nil)) end
+      return l
+    end
+    local less, more, rest = list(12000), list(1000), list(37000)
+    C.mw_object_trim()
+    C.mw_object_list_deinit(less)
+    assert.is_false(C.mw_object_trim())
+    C.mw_object_list_deinit(more)
+    assert.is_true(C.mw_object_trim())
+    C.mw_object_list_deinit(rest)
+    C.mw_packer_free(packer)
+  end)
 end)
 
 describe("key", function()
