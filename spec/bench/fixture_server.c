@@ -9,7 +9,10 @@
 //   /api/v1/pods?watch=...  a watch; with sendInitialEvents a streaming list
 //   /bench/bytes            the bytes of the streaming list, then the end
 //   /bench/storm?events=N&rate=R   MODIFIED events to the open watches, R a second (0: as fast as
-//                           can be); each says when it was sent in annotation bench/sent
+//                           can be); each says when it was sent in annotation bench/sent. Of 0
+//                           events, a bookmark
+//   /bench/relist?part=N    the open watches end with 410, and from then on a streaming list has
+//                           one pod of N changed; 0: none
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -41,6 +44,7 @@ static struct {
   unsigned number;
   unsigned long events;
   unsigned long rate;
+  bool expired;  // instead of events, the end
 } storm = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
 struct conn {
@@ -123,6 +127,9 @@ static void put_number(struct conn *c, uint64_t value, unsigned base, size_t dig
 static const char added[] = "{\"type\":\"ADDED\",\"object\":";
 static const char modified[] = "{\"type\":\"MODIFIED\",\"object\":";
 
+static atomic_ulong last_rv = RV_EVENTS;  // of the changes so far
+static atomic_ulong changed_part;         // one pod of so many is changed in a streaming list
+
 // One event is one chunk, as a Go server that flushes after each sends it.
 static void put_added(struct conn *c, const struct pod *pod) {
   print(c, "%zx\r\n%s", sizeof added - 1 + pod->n + 2, added);
@@ -131,16 +138,16 @@ static void put_added(struct conn *c, const struct pod *pod) {
   if (c->n >= FLUSH_AT) flush(c);
 }
 
-static void put_modified(struct conn *c, const struct pod *pod, unsigned long rv) {
+static void put_changed(struct conn *c, const struct pod *pod, const char *type) {
   static const char sent[] = "\"bench/sent\":\"", behind_sent[] = "\",";
-  const size_t texts = sizeof modified - 1 + sizeof sent - 1 + sizeof behind_sent - 1;
+  const size_t texts = strlen(type) + sizeof sent - 1 + sizeof behind_sent - 1;
   const char *json = pods.text + pod->start;
   size_t behind_rv = pod->rv + POD_RV_DIGITS;
   put_number(c, texts + SENT_DIGITS + pod->n + 2, 16, CHUNK_DIGITS);
   put(c, "\r\n", 2);
-  put(c, modified, sizeof modified - 1);
+  put(c, type, strlen(type));
   put(c, json, pod->rv);
-  put_number(c, rv, 10, POD_RV_DIGITS);
+  put_number(c, last_rv++, 10, POD_RV_DIGITS);
   put(c, json + behind_rv, pod->annotations - behind_rv);
   put(c, sent, sizeof sent - 1);
   put_number(c, now(), 10, SENT_DIGITS);
@@ -149,13 +156,28 @@ static void put_modified(struct conn *c, const struct pod *pod, unsigned long rv
   put(c, "}\n\r\n", 4);
 }
 
-static void put_all(struct conn *c) {
-  for (size_t i = 0; i < pods.count && !c->dead; i++) put_added(c, &pods.v[i]);
-  chunk(c,
-        "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{"
-        "\"resourceVersion\":\"1999999999\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\""
-        "}}}}\n");
+static void put_bookmark(struct conn *c, const char *annotations) {
+  char text[256];
+  snprintf(
+      text, sizeof text,
+      "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{"
+      "\"resourceVersion\":\"%lu\"%s}}}\n",
+      (unsigned long)last_rv, annotations);
+  chunk(c, text);
   flush(c);
+}
+
+static void put_all(struct conn *c) {
+  unsigned long part = changed_part;
+  for (size_t i = 0; i < pods.count && !c->dead; i++) {
+    if (part > 0 && i % part == 0) {
+      put_changed(c, &pods.v[i], added);
+      if (c->n >= FLUSH_AT) flush(c);
+    } else {
+      put_added(c, &pods.v[i]);
+    }
+  }
+  put_bookmark(c, ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}");
 }
 
 static void serve_bytes(struct conn *c) {
@@ -198,14 +220,22 @@ static void sleep_until(uint64_t at) {
 }
 
 static void send_storm(struct conn *c, unsigned long events, unsigned long rate) {
-  static atomic_ulong sent;
   uint64_t start = now();
+  if (events == 0) put_bookmark(c, "");
   for (unsigned long i = 0; i < events && !c->dead && pods.count > 0; i++) {
     if (rate > 0) sleep_until(start + i * NANOS / rate);
-    put_modified(c, &pods.v[i * STRIDE % pods.count], RV_EVENTS + sent++);
+    put_changed(c, &pods.v[i * STRIDE % pods.count], modified);
     if (rate > 0 || c->n >= FLUSH_AT / 4) flush(c);
   }
   flush(c);
+}
+
+static void send_expired(struct conn *c) {
+  chunk(c,
+        "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":"
+        "\"Failure\",\"reason\":\"Expired\",\"code\":410}}\n");
+  end_body(c);
+  c->dead = true;
 }
 
 static bool is_closed(struct conn *c) {
@@ -237,19 +267,25 @@ static void serve_watch(struct conn *c, bool initial) {
     }
     seen = storm.number;
     unsigned long events = storm.events, rate = storm.rate;
+    bool expired = storm.expired;
     pthread_mutex_unlock(&storm.lock);
-    send_storm(c, events, rate);
+    if (expired) {
+      send_expired(c);
+    } else {
+      send_storm(c, events, rate);
+    }
     pthread_mutex_lock(&storm.lock);
   }
   pthread_mutex_unlock(&storm.lock);
   c->dead = true;
 }
 
-static void start_storm(struct conn *c, unsigned long events, unsigned long rate) {
+static void start_storm(struct conn *c, unsigned long events, unsigned long rate, bool expired) {
   pthread_mutex_lock(&storm.lock);
   storm.number++;
   storm.events = events;
   storm.rate = rate;
+  storm.expired = expired;
   pthread_cond_broadcast(&storm.wake);
   pthread_mutex_unlock(&storm.lock);
   answer(c, "200 OK", "{}\n");
@@ -270,7 +306,10 @@ static void serve(struct conn *c, const char *path) {
   if (strncmp(path, "/bench/bytes", 12) == 0) {
     serve_bytes(c);
   } else if (strncmp(path, "/bench/storm", 12) == 0) {
-    start_storm(c, number(path, "events"), number(path, "rate"));
+    start_storm(c, number(path, "events"), number(path, "rate"), false);
+  } else if (strncmp(path, "/bench/relist", 13) == 0) {
+    changed_part = number(path, "part");
+    start_storm(c, 0, 0, true);
   } else if (strncmp(path, "/api/v1/pods", 12) != 0) {
     answer(
         c, "404 Not Found",

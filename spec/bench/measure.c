@@ -3,10 +3,10 @@
 // marks.
 //
 // A line "phase NAME" on the program's stdout is a mark: the wall time since the start, the CPU
-// time so far, the resident memory now and at its highest are printed as NAME.wall, NAME.cpu (s),
-// NAME.rss and NAME.peak (kB). "phase NAME GET /path" also sends that request to PORT on loopback,
-// after measuring. "phase end" ends the program with SIGTERM. Lines "result NAME VALUE" are printed
-// as "NAME VALUE"; others go to stderr.
+// time so far, the resident memory now and at its highest since the mark before are printed as
+// NAME.wall, NAME.cpu (s), NAME.rss and NAME.peak (kB). "phase NAME GET /path" also sends that
+// request to PORT on loopback, after measuring. "phase end" ends the program with SIGTERM. Lines
+// "result NAME VALUE" are printed as "NAME VALUE"; others go to stderr.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -56,6 +56,15 @@ static long field(pid_t pid, const char *file, const char *name) {
   return value;
 }
 
+// The highest resident memory counts anew.
+static void forget_peak(pid_t pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/clear_refs", (int)pid);
+  FILE *f = fopen(path, "w");
+  if (f == NULL || fputs("5", f) < 0) perror("measure: clear_refs");
+  if (f != NULL) fclose(f);
+}
+
 static void get(const char *port, const char *path) {
   struct sockaddr_in to = {.sin_family = AF_INET,
                            .sin_port = htons((uint16_t)strtoul(port, NULL, 10)),
@@ -77,6 +86,7 @@ static void mark(struct run *r, char *name) {
   printf("%s.wall %.6f\n%s.cpu %.6f\n%s.rss %ld\n%s.peak %ld\n", name, wall, name, cpu, name,
          field(r->pid, "smaps_rollup", "Rss:"), name, field(r->pid, "status", "VmHWM:"));
   fflush(stdout);
+  forget_peak(r->pid);
   if (request != NULL && r->port != NULL) get(r->port, request + 5);
   if (strcmp(name, "end") == 0) {
     r->ended = true;
