@@ -164,8 +164,9 @@ static CURLcode on_tls_context(CURL *easy, void *context, void *ctx) {
   return CURLE_OK;
 }
 
-// As with client-go, what a kubeconfig says of certificates holds for an https:// proxy as well.
-// But a proxy's may also be signed by a CA of the system's directory.
+// As with client-go, the CA of a kubeconfig and insecure-skip-tls-verify hold for an https:// proxy
+// as well; its certificate may also be signed by a CA of the system's directory. A client
+// certificate and tls-server-name are for the server alone.
 static void set_tls(struct setup *s, const struct mw_credentials *c) {
   const char *ca = c->ca_data != NULL ? c->ca_data : s->k->ca_data;
   number_option(s, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);

@@ -448,8 +448,7 @@ static void check_user(struct reader *r, const struct mw_kubeconfig *k) {
 
 static void read_user(struct reader *r, struct mw_kubeconfig *k) {
   if (mw_yaml_has(r->doc->yaml, field(r, "auth-provider"))) {
-    fail(r, MW_EINVAL, "auth-provider",
-         "is no longer supported by Kubernetes clients; use the exec plugin of your provider");
+    fail(r, MW_EINVAL, "auth-provider", "is not supported; use the exec plugin of your provider");
   }
   take_path(r, "client-certificate", &k->cert_file);
   take_pem(r, "client-certificate-data", &k->cert_data);
@@ -457,6 +456,10 @@ static void read_user(struct reader *r, struct mw_kubeconfig *k) {
   take_pem(r, "client-key-data", &k->key_data);
   take_text(r, "token", &k->token);
   trim(k->token);
+  if (k->token != NULL && *k->token == '\0') {  // as good as none
+    mw_free(k->token);
+    k->token = NULL;
+  }
   if (k->token != NULL && !mw_header_safe(k->token)) {
     fail(r, MW_EINVAL, "token", "has control characters");
   }

@@ -12,6 +12,8 @@
 #include "base/yaml_scalar.h"
 #include "transport/internal.h"
 
+enum { MERGES_MAX = 64 };
+
 struct mw_yaml {
   yaml_document_t document;
 };
@@ -72,12 +74,27 @@ bool mw_yaml_pair(const struct mw_yaml *y, int node, size_t i, int *key, int *va
   return true;
 }
 
-int mw_yaml_get(const struct mw_yaml *y, int node, const char *key) {
-  int k, v;
+// merges: how many maps merge keys ("<<") may still bring in; an anchor can hold itself.
+static int find(const struct mw_yaml *y, int node, const char *key, int *merges) {
+  int k, v, merged = 0;
   for (size_t i = 0; mw_yaml_pair(y, node, i, &k, &v); i++) {
-    if (mw_slice_is(mw_yaml_text(y, k), key)) return v;
+    struct mw_slice name = mw_yaml_text(y, k);
+    if (mw_slice_is(name, key)) return v;
+    if (mw_slice_is(name, "<<")) merged = v;
   }
-  return 0;
+  if (merged == 0 || --*merges < 0) return 0;
+  if (!mw_yaml_is_list(y, merged)) return find(y, merged, key, merges);
+  int item, found = 0;
+  for (size_t i = 0; found == 0 && (item = mw_yaml_item(y, merged, i)) != 0; i++) {
+    if (--*merges < 0) return 0;
+    found = find(y, item, key, merges);
+  }
+  return found;
+}
+
+int mw_yaml_get(const struct mw_yaml *y, int node, const char *key) {
+  int merges = MERGES_MAX;
+  return find(y, node, key, &merges);
 }
 
 int mw_yaml_item(const struct mw_yaml *y, int node, size_t i) {

@@ -24,7 +24,8 @@ void mw_yaml_free(struct mw_yaml *y);  // NULL is fine
 
 // 0 when the text holds no document.
 int mw_yaml_root(const struct mw_yaml *y);
-// The value of a key of a mapping; 0 when node is no mapping or has no such key.
+// The value of a key of a mapping, or of what it merges ("<<"); 0 when node is no mapping or has no
+// such key.
 int mw_yaml_get(const struct mw_yaml *y, int node, const char *key);
 // The i-th item of a sequence; 0 past the end or when node is no sequence.
 int mw_yaml_item(const struct mw_yaml *y, int node, size_t i);

@@ -436,8 +436,7 @@ exec:
       user_says("token contains a NUL", 'token: "a\\0b"')
       user_says("as-groups has control characters", 'as: me\nas-groups: ["a\\rb"]')
       user_says("as-uid, as-groups and as-user-extra need `as`, the user", "as-groups: [a]")
-      user_says("auth-provider is no longer supported by Kubernetes clients; use the exec plugin "
-        .. "of your provider", "auth-provider: {name: gcp}")
+      user_says("auth-provider is not supported; use the exec plugin of your provider", "auth-provider: {name: gcp}")
     end)
 
     it("exec plugins that cannot work", function()
@@ -462,6 +461,19 @@ exec:
       local _, message = parse(config(nil, 'token: "s3cret\\n x"'))
       assert.not_matches("s3cret", message)
     end)
+  end)
+
+  it("follows merge keys, as kubectl does: what a map has itself comes first", function()
+    local function token_of(user)
+      local k = assert(parse(config(nil, user)))
+      return k.token ~= nil and str(k.token) or nil
+    end
+    assert.are.equal("a", token_of "x: &x {token: a}\n<<: *x")
+    assert.are.equal("b", token_of "x: &x {token: a}\n<<: *x\ntoken: b")
+    assert.are.equal("c", token_of "x: &x {token: c}\ny: &y {token: d}\n<<: [*x, *y]")
+    assert.are.equal("e", token_of "x: &x {token: e}\ny: &y {<<: *x}\n<<: [{a: 1}, *y]")
+    assert.is_nil(token_of "x: &x {a: b, <<: *x}\n<<: [*x, *x, *x]")
+    assert.is_nil(token_of "<<: text")
   end)
 
   it("survives aliases that refer to their own parent", function()
@@ -571,6 +583,7 @@ users: [{name: u, user: {token: from-two, as: from-two}}]
       local k = assert(load { path = write("x.yaml", config(nil, "tokenFile: token\ntoken: given")) })
       assert.are.equal("given", str(k.token))
       assert.are.equal(dir .. "/token", str(k.token_file))
+      assert.is_nil((load { path = write("x.yaml", config(nil, "tokenFile: token\ntoken: '  '")) }))
     end)
 
     it("that are bad YAML are named with line and column", function()
