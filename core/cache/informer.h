@@ -131,7 +131,7 @@ struct mw_informer_stats {
   uint64_t coalesced;       // by the fifo
   uint64_t process_errors;  // transforms that failed
   uint64_t deltas;          // applied
-  // What failed last; "" once the server has opened a watch since, or news of it were applied.
+  // What failed last; "" once the server has opened a watch since, or an event from it was applied.
   char last_error[MW_ERR_MESSAGE_MAX];
 };
 void mw_informer_stats(struct mw_informer *inf, struct mw_informer_stats *out);

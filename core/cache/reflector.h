@@ -21,7 +21,7 @@
 // - which kind the objects are of we learn from the first one (S-REF-52), and where that came as an
 //   event it may have been the wrong one. So a marker that is of another kind, or else fails a
 //   check, is no event to skip (S-WL-14) but an error of the stream: all is listed page by page
-//   (S-WL-09). After an empty list, which names no kind, two kinds in a watch are an error of it.
+//   (S-WL-09). After a list that names none, two kinds in a watch are an error of it.
 // - the error callback hears more than S-REF-03 asks for, with the place: errors inside an open
 //   stream, a streaming list that was cut, and every refused, throttled or lost request, once its
 //   own retries are over (S-REST-01..04; transport logs each). An outage must be seen. What is

@@ -85,8 +85,8 @@ end)
 ---@class kube.Handler
 ---@field on_add? fun(obj: table, initial: boolean) initial: it was there when the handler came
 ---@field on_update? fun(old: table, new: table) also for a resync, where both are the same, and for each object when
---- all is read again after an outage, changed or not (not what is unchanged, if the handler wanted no resync while
---- others got theirs): compare resourceVersion. An object that was deleted and made anew meanwhile comes as one update
+--- all is read again after an outage, changed or not: compare resourceVersion. A handler that is not resynced is not
+--- told of unchanged objects once others were. An object that was deleted and made anew meanwhile comes as one update
 --- then, with another uid
 ---@field on_delete? fun(obj: table, stale: boolean) stale: the deletion itself was missed, and obj is what was known
 ---@field filter? fun(obj: table): boolean which objects are for this handler; one that passes no longer is a delete

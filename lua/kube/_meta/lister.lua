@@ -14,7 +14,7 @@ function Reader:by_index(name, value) end
 
 --- The objects that share a value of an index with this one.
 ---@param name string of the index
----@param object table that need not be in the store
+---@param object table with a name; it need not be in the store
 ---@return table[]
 function Reader:index(name, object) end
 
