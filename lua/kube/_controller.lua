@@ -8,6 +8,7 @@ local core = require "kube._core"
 local describe = require "kube._controller_declared"
 local discovery = require "kube._discovery"
 local errors = require "kube._error"
+local groups = require "kube._groups"
 local events = require "kube._events"
 local handler = require "kube._handler"
 local history = require "kube._history"
@@ -325,8 +326,7 @@ function M.new(opts)
   local allowed = writes.read("kube.controller", opts)
   local base, max = retry.base or RETRY_BASE, retry.max or RETRY_MAX
   local state = {
-    name = name, place = errors.place(), resource = opts.resource,
-    group = opts.resource:match("^(.-)/[^/]+/[^/]+$") or "",
+    name = name, place = errors.place(), resource = opts.resource, group = groups.group_of(opts.resource),
     reconcile = opts.reconcile, finalizer = opts.finalizer, finalize = opts.finalize, workers = opts.workers or 1,
     timeout = opts.timeout or 60, retry = { base = base, max = max, attempts = retry.attempts },
     resync = opts.resync or 0, sync_timeout = opts.sync_timeout, keep_backoff = opts.keep_backoff,

@@ -159,6 +159,9 @@ local cluster_scoped = {
   ["storagemigration.k8s.io"] = "storageversionmigrations",
 }
 
+--- The group of a resource: "apps" of "apps/v1/deployments", "" of "v1/pods".
+local function group_of(resource) return resource:match("^(.-)/[^/]+/[^/]+$") or "" end
+
 --- Whether a resource ("v1/nodes") is known to be in no namespace.
 local function is_cluster_scoped(resource)
   local group, plural = resource:match("^(.-)/?[^/]+/([^/]+)$")
@@ -178,5 +181,5 @@ local function is_known(resource)
   return false
 end
 
-return { groups = groups, refused = refused, removed = removed, is_cluster_scoped = is_cluster_scoped,
-  is_known = is_known }
+return { groups = groups, refused = refused, removed = removed, group_of = group_of,
+  is_cluster_scoped = is_cluster_scoped, is_known = is_known }

@@ -62,8 +62,7 @@ function informer_options.check_resource(what, resource)
     errors.misuse("%s takes \"group/version/plural\" (or \"version/plural\" for core)", what)
   end
   core.informer.check_resource(what, resource)
-  local group = resource:match("^(.-)/[^/]+/[^/]+$") or ""
-  if groups.is_known(resource) or not core.informer.is_own_group(group) then return end
+  if groups.is_known(resource) or not core.informer.is_own_group(groups.group_of(resource)) then return end
   require("kube._resource").check_own(what, resource)  -- of no use to most scripts
 end
 

@@ -83,8 +83,6 @@ function M.meant(word)
   end
 end
 
-local function group_of(resource) return resource:match("^(.-)/[^/]+/[^/]+$") or "" end
-
 -- The resource that has, in another group of Kubernetes' own, the plural that is not in this one; or nil. Another
 -- version of this group does not count: what it has, a later server may have in this one.
 local function elsewhere(resource)
@@ -93,7 +91,7 @@ local function elsewhere(resource)
   local known = by_version[prefix]
   if not known or known[plural] then return nil end
   local meant = M.meant(plural)
-  return meant and group_of(meant) ~= group_of(resource) and meant or nil
+  return meant and groups.group_of(meant) ~= groups.group_of(resource) and meant or nil
 end
 
 --- Raises for what no server has in a group of Kubernetes' own, when it is clear what is meant: it would be asked for
@@ -101,7 +99,7 @@ end
 ---@param what string the name of the function in messages
 ---@param resource string
 function M.check_own(what, resource)
-  local removed = groups.removed[group_of(resource)]
+  local removed = groups.removed[groups.group_of(resource)]
   if removed then errors.misuse("%s: %s", what, removed) end
   local meant = near(resource) or elsewhere(resource)
   if meant then errors.misuse("%s: there is no '%s' (did you mean '%s'?)", what, resource, meant) end

@@ -218,7 +218,7 @@ end
 ---@param fn function
 function Stop:on_close(fn)
   if type(fn) ~= "function" then
-    errors.misuse("stop:on_close(fn): fn must be a function, not %s", fn == nil and "nil" or "a " .. type(fn))
+    errors.misuse("stop:on_close(fn): fn must be a function, not %s", options.shown_type(fn))
   end
   if self._closed then
     fn()
